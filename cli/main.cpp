@@ -10,6 +10,8 @@
 #include <exception>
 #include <initializer_list>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/shared/exit_code.h"
@@ -61,10 +63,21 @@ void add_commands(CLI::App& program, Session& session) {
     add(program, session);
 }
 
+// "help index build" means "index build --help".
+std::vector<char*> resolve_help(int argc, char** argv) {
+  static char option[] = "--help";
+  std::vector<char*> arguments(argv, argv + argc);
+  if (argc < 2 || std::string_view(argv[1]) != "help") return arguments;
+  arguments.erase(arguments.begin() + 1);
+  arguments.push_back(option);
+  return arguments;
+}
+
 // Returns true if there is a command to run; otherwise `code` is how the program ends.
 bool parse(CLI::App& program, Session& session, int argc, char** argv, ExitCode& code) {
   try {
-    program.parse(argc, argv);
+    std::vector<char*> arguments = resolve_help(argc, argv);
+    program.parse(static_cast<int>(arguments.size()), arguments.data());
     return true;
   } catch (const CLI::Success& success) {  // --help, --version: printed by CLI11
     program.exit(success);

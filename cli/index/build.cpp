@@ -14,7 +14,7 @@ namespace {
 Ivf build(Session& session, const Context& context, const IndexBuildArguments& arguments, RowsView base) {
   const IvfOptions options = index_options(arguments);
   std::optional<CalibrationOptions> calibration;
-  if (!arguments.probes) calibration = {.target_recall = arguments.target_recall};
+  if (!arguments.probes) calibration = {.target_recall = target_recall_of(arguments)};
   Work work(session, context);
   return work.run_on_data([&](const Context& own) {
     return arguments.train_only ? Ivf::train(own, base, options)
@@ -48,6 +48,11 @@ ExitCode run_build(Session& session, const IndexBuildArguments& arguments) {
 }
 
 }  // namespace
+
+double target_recall_of(const IndexBuildArguments& arguments) {
+  return arguments.target_recall.value_or(arguments.kind == "graph" ? GraphCalibrationOptions().target_recall
+                                                                    : CalibrationOptions().target_recall);
+}
 
 IvfOptions index_options(const IndexBuildArguments& arguments) {
   IvfOptions options = {.metric = arguments.metric,
@@ -119,7 +124,8 @@ void add_index_build_options(CLI::App& parser, IndexBuildArguments& arguments) {
   CLI::Option* const probes =
       add_count(parser, "--probes", arguments.probes, 1,
                 "Default number of lists probed by a search (default: calibrated, see --target-recall)");
-  add_target_recall(parser, arguments.target_recall, "Recall@10 that the calibrated default must reach")
+  add_target_recall(parser, arguments.target_recall,
+                    "Recall@10 that the calibrated default must reach (default: 0.9; graphs: 0.95)")
       ->excludes(probes);
   add_seed(parser, arguments.seed);
   add_context_options(parser, arguments.context);

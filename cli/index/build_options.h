@@ -29,12 +29,14 @@ struct IndexBuildArguments {
   std::optional<std::size_t> code_bytes;
   std::optional<unsigned> bits;
   VectorStorage vectors = VectorStorage::keep;
-  std::optional<std::size_t> probes;  // none: calibrated
-  double target_recall = 0.9;
+  std::optional<std::size_t> probes;    // none: calibrated
+  std::optional<double> target_recall;  // none: the library's default of the kind
   std::size_t seed = 0;
   bool train_only = false;
   ContextArguments context;
 };
+
+double target_recall_of(const IndexBuildArguments& arguments);
 
 // The base, and all options but --output, --work and --train-only.
 void add_index_build_options(CLI::App& parser, IndexBuildArguments& arguments);
@@ -49,7 +51,7 @@ IvfOptions index_options(const IndexBuildArguments& arguments);
 void check_graph_index_build(const Session& session, const IndexBuildArguments& arguments);
 GraphIndexOptions graph_index_options(const IndexBuildArguments& arguments);
 ExitCode report_graph_index(Session& session, const GraphIndex& index, const std::filesystem::path& output,
-                            const Json& more, double seconds);
+                            Json more, double seconds);
 
 // index build --kind graph
 ExitCode run_graph_index_build(Session& session, const IndexBuildArguments& arguments);

@@ -87,8 +87,8 @@ GraphIndexOptions graph_index_options(const IndexBuildArguments& arguments) {
   return options;
 }
 
-ExitCode report_graph_index(Session& session, const GraphIndex& index, const std::filesystem::path& output,
-                            const Json& more, double seconds) {
+ExitCode report_index(const Session& session, const GraphIndex& index, const std::filesystem::path& output,
+                      const Json& more, const std::string& what) {
   Json json = {{"rows", index.size()},
                {"dim", index.dim()},
                {"degree", index.degree()},
@@ -97,15 +97,21 @@ ExitCode report_graph_index(Session& session, const GraphIndex& index, const std
                {"metric", name(index.metric())},
                {"beam", index.beam()},
                {"calibration", describe_calibration(index)},
-               {"output", output.string()},
-               {"seconds", seconds}};
+               {"output", output.string()}};
   json.update(more);
   conclude(session, json,
-           fmt::format(
-               "wrote {} vectors with {} edges each to {}: {} bytes per vector in addition to it, {:.3g} s",
-               index.size(), index.degree(), output.string(), index.bytes_per_vector(), seconds));
+           fmt::format("wrote {} vectors with {} edges each to {}: {}", index.size(), index.degree(),
+                       output.string(), what));
   if (const auto measured = index.calibration()) remark(session, summarize_calibration(*measured));
   return ExitCode::ok;
+}
+
+ExitCode report_graph_index(Session& session, const GraphIndex& index, const std::filesystem::path& output,
+                            Json more, double seconds) {
+  more["seconds"] = seconds;
+  return report_index(
+      session, index, output, more,
+      fmt::format("{} bytes per vector in addition to it, {:.3g} s", index.bytes_per_vector(), seconds));
 }
 
 ExitCode run_graph_index_build(Session& session, const IndexBuildArguments& arguments) {
@@ -122,15 +128,9 @@ ExitCode run_graph_index_build(Session& session, const IndexBuildArguments& argu
   Work work(session, context);
   GraphIndex index = work.run_on_data([&](const Context& own) {
     return GraphIndex::build(own, base, options,
-                             GraphCalibrationOptions{.target_recall = arguments.target_recall});
+                             GraphCalibrationOptions{.target_recall = target_recall_of(arguments)});
   });
-  Provenance provenance = index.provenance();
-  for (const auto& [key, text] : run) provenance.insert_or_assign(key, text);
-  index.set_provenance(std::move(provenance));
-  {
-    const Interrupt::Protection protection = session.interrupt->protect();
-    save(index, arguments.output);
-  }
+  save_index(session, index, run, arguments.output);
   Json more = {{"seed", arguments.seed}};
   more.update(describe_context(context));
   return report_graph_index(session, index, arguments.output, more, watch.seconds());

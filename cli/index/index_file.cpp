@@ -10,9 +10,6 @@
 namespace nearwise::cli {
 namespace {
 
-// At most a few seconds of work, and large enough that lists rarely grow.
-constexpr std::size_t batch_rows = 65536;
-
 Json describe_calibration(const Ivf& index) {
   const std::optional<Calibration> measured = index.calibration();
   if (!measured) return nullptr;
@@ -64,12 +61,12 @@ void remark_on_recall(const Session& session, const Ivf& index, std::size_t k, b
 }
 
 Ivf open_index(const Context& context, const std::filesystem::path& path) {
-  inspect_as(path, "an index", {"ivf"});
+  inspect_as(path, "an inverted file", {"ivf"});
   return load_ivf(context, path);
 }
 
 std::uint64_t count_vectors(const std::filesystem::path& index) {
-  const ContainerInfo info = inspect_as(index, "an index", {"ivf"});
+  const ContainerInfo info = inspect_as(index, "an inverted file", {"ivf"});
   const auto ids = std::ranges::find(info.sections, "ids", &SectionInfo::name);
   return ids == info.sections.end() ? 0 : ids->rows;
 }
@@ -92,24 +89,6 @@ void check_vectors_by_id(const Session& session, const Ivf& index, const std::fi
   if (vectors.rows() == 0 || vectors.rows() < ids)
     refuse(session, "expected a vector for every id, '{}' has {} and the index has ids up to {}",
            path.string(), vectors.rows(), index.next_id() - 1);
-}
-
-std::size_t add_vectors(Work& work, Ivf& index, RowsView vectors, std::span<const Id> ids,
-                        OnDuplicate on_duplicate) {
-  std::size_t added = 0;
-  work.run_batches(vectors, batch_rows, [&](const Context& context, RowsView batch, std::size_t first) {
-    added += index.add(context, batch, ids.empty() ? ids : ids.subspan(first, batch.rows()), on_duplicate);
-  });
-  return added;
-}
-
-void save_index(const Session& session, Ivf& index, const Provenance& run,
-                const std::filesystem::path& output) {
-  Provenance provenance = index.provenance();
-  for (const auto& [key, text] : run) provenance.insert_or_assign(key, text);
-  index.set_provenance(std::move(provenance));
-  const Interrupt::Protection protection = session.interrupt->protect();
-  save(index, output);
 }
 
 ExitCode report_index(const Session& session, const Ivf& index, const std::filesystem::path& output,

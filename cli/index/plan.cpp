@@ -27,7 +27,7 @@ std::string command_of(const IndexBuildArguments& arguments) {
     command += fmt::format(" --vectors {} --iterations {}", name(arguments.vectors), arguments.iterations);
   }
   return command + fmt::format(" --metric {} --target-recall {} --seed {} --memory-limit {} --work",
-                               name(arguments.metric), arguments.target_recall, arguments.seed,
+                               name(arguments.metric), target_recall_of(arguments), arguments.seed,
                                arguments.context.memory_limit);
 }
 
@@ -50,11 +50,11 @@ Plan make_plan(const Session& session, const Context& context, const IndexBuildA
   if (arguments.kind == "graph")
     return plan_graph_index(context, files,
                             {.index = graph_index_options(arguments),
-                             .calibration = {.target_recall = arguments.target_recall},
+                             .calibration = {.target_recall = target_recall_of(arguments)},
                              .provenance = provenance});
   return plan_index(context, files,
                     {.index = index_options(arguments),
-                     .calibration = {.target_recall = arguments.target_recall},
+                     .calibration = {.target_recall = target_recall_of(arguments)},
                      .provenance = provenance});
 }
 

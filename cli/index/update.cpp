@@ -2,6 +2,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.h"
@@ -21,9 +22,9 @@ struct UpdateArguments {
   std::optional<std::size_t> first_id;             // add
   OnDuplicate on_duplicate = OnDuplicate::refuse;  // add
   std::filesystem::path output;                    // may be an input
-  double target_recall = 0.9;                      // calibrate, with the next four
-  std::size_t queries = 500;
-  std::size_t largest_k = 100;
+  std::optional<double> target_recall;             // calibrate, with the next four
+  std::optional<std::size_t> queries;
+  std::optional<std::size_t> largest_k;
   std::size_t seed = 0;
   bool no_rerank = false;
   ContextArguments context;
@@ -54,13 +55,14 @@ ExitCode run_add(Session& session, const UpdateArguments& arguments) {
   const VectorFile file = open_vectors(arguments.vectors);
   const RowsView vectors = file.rows();
   const Context context = open_context(arguments.context);
-  Ivf index = open_index(context, arguments.index);
-  check_dim(session, index.dim(), arguments.vectors, vectors);
-  const std::vector<Id> ids = choose_ids(session, arguments, vectors);
-  Work work(session, context, "vectors", vectors.rows());
-  const std::size_t added = add_vectors(work, index, vectors, ids, arguments.on_duplicate);
-  save_index(session, index, run, arguments.output);
-  return report_index(session, index, arguments.output, {{"added", added}}, fmt::format("{} added", added));
+  return with_index(context, arguments.index, [&](auto& index) {
+    check_dim(session, index.dim(), arguments.vectors, vectors);
+    const std::vector<Id> ids = choose_ids(session, arguments, vectors);
+    Work work(session, context, "vectors", vectors.rows());
+    const std::size_t added = add_vectors(work, index, vectors, ids, arguments.on_duplicate);
+    save_index(session, index, run, arguments.output);
+    return report_index(session, index, arguments.output, {{"added", added}}, fmt::format("{} added", added));
+  });
 }
 
 ExitCode run_remove(Session& session, const UpdateArguments& arguments) {
@@ -68,12 +70,13 @@ ExitCode run_remove(Session& session, const UpdateArguments& arguments) {
   const Provenance run = describe_run(session);
   const std::vector<Id> ids = read_ids(arguments.ids);
   const Context context = open_context(arguments.context);
-  Ivf index = open_index(context, arguments.index);
-  Work work(session, context, "vectors", index.size());
-  const std::size_t removed = work.run([&](const Context& own) { return index.remove(own, ids); });
-  save_index(session, index, run, arguments.output);
-  return report_index(session, index, arguments.output, {{"removed", removed}},
-                      fmt::format("{} removed", removed));
+  return with_index(context, arguments.index, [&](auto& index) {
+    Work work(session, context, "vectors", index.size());
+    const std::size_t removed = work.run([&](const Context& own) { return index.remove(own, ids); });
+    save_index(session, index, run, arguments.output);
+    return report_index(session, index, arguments.output, {{"removed", removed}},
+                        fmt::format("{} removed", removed));
+  });
 }
 
 ExitCode run_merge(Session& session, const UpdateArguments& arguments) {
@@ -90,30 +93,57 @@ ExitCode run_merge(Session& session, const UpdateArguments& arguments) {
                       fmt::format("{} merged", merged));
 }
 
+void calibrate(const Session& session, Work& work, Ivf& index, const UpdateArguments& arguments,
+               const VectorFile* file) {
+  if (file != nullptr) check_vectors_by_id(session, index, arguments.vectors, file->rows());
+  if (file == nullptr && index.vectors() == VectorStorage::none)
+    refuse(session, "'{}' keeps no vectors: pass the file that they come from", arguments.index.string());
+  work.run_on_data([&](const Context& own) {
+    index.calibrate(own, file != nullptr ? file->rows() : RowsView(),
+                    {.target_recall = arguments.target_recall.value_or(CalibrationOptions().target_recall),
+                     .queries = arguments.queries.value_or(CalibrationOptions().queries),
+                     .rerank = !arguments.no_rerank,
+                     .largest_k = arguments.largest_k.value_or(CalibrationOptions().largest_k)});
+  });
+}
+
+void calibrate(const Session& session, Work& work, GraphIndex& index, const UpdateArguments& arguments,
+               const VectorFile* file) {
+  const std::pair<bool, const char*> others[] = {{file != nullptr, "a file of vectors"},
+                                                 {arguments.largest_k.has_value(), "--largest-k"},
+                                                 {arguments.no_rerank, "--no-rerank"}};
+  for (const auto& [is_given, what] : others)
+    if (is_given)
+      refuse(session, "{} is for inverted files, '{}' is a graph index", what, arguments.index.string());
+  const GraphCalibrationOptions defaults;
+  work.run_on_data([&](const Context& own) {
+    index.calibrate(own, {.target_recall = arguments.target_recall.value_or(defaults.target_recall),
+                          .sample = arguments.queries.value_or(defaults.sample)});
+  });
+}
+
+std::string describe_defaults(const Ivf& index) {
+  return fmt::format("searches probe {} lists by default", index.probes());
+}
+std::string describe_defaults(const GraphIndex& index) {
+  return fmt::format("searches have a beam of {} by default", index.beam());
+}
+
 ExitCode run_calibrate(Session& session, const UpdateArguments& arguments) {
   check_index_output(arguments.output);
   const Provenance run = describe_run(session);
   std::optional<VectorFile> file;
   if (!arguments.vectors.empty()) file.emplace(open_vectors(arguments.vectors));
   const Context context = open_context(arguments.context, arguments.seed);
-  Ivf index = open_index(context, arguments.index);
-  if (file) check_vectors_by_id(session, index, arguments.vectors, file->rows());
-  if (!file && index.vectors() == VectorStorage::none)
-    refuse(session, "'{}' keeps no vectors: pass the file that they come from", arguments.index.string());
-  if (index.size() < 2)
-    refuse(session, "the index must have at least 2 vectors, '{}' has {}", arguments.index.string(),
-           index.size());
-  Work work(session, context, "vectors", index.size());
-  work.run_on_data([&](const Context& own) {
-    index.calibrate(own, file ? file->rows() : RowsView(),
-                    {.target_recall = arguments.target_recall,
-                     .queries = arguments.queries,
-                     .rerank = !arguments.no_rerank,
-                     .largest_k = arguments.largest_k});
+  return with_index(context, arguments.index, [&](auto& index) {
+    if (index.size() < 2)
+      refuse(session, "the index must have at least 2 vectors, '{}' has {}", arguments.index.string(),
+             index.size());
+    Work work(session, context, "vectors", index.size());
+    calibrate(session, work, index, arguments, file ? &*file : nullptr);
+    save_index(session, index, run, arguments.output);
+    return report_index(session, index, arguments.output, Json::object(), describe_defaults(index));
   });
-  save_index(session, index, run, arguments.output);
-  return report_index(session, index, arguments.output, Json::object(),
-                      fmt::format("searches probe {} lists by default", index.probes()));
 }
 
 }  // namespace
@@ -164,7 +194,7 @@ void add_index_merge(CLI::App& parent, Session& session) {
 void add_index_calibrate(CLI::App& parent, Session& session) {
   const auto [parser, arguments] = add_command(
       parent, session, run_calibrate, "calibrate",
-      "Choose the default probes and candidates of an index for a target recall",
+      "Choose the default probes and candidates, or the beam, of an index for a target recall",
       "  nearwise index calibrate index.nw --target-recall 0.95 -o index.nw\n\n"
       "Sets the cheapest defaults that reach the target on vectors of the index, compared with exact "
       "search;\n"
@@ -173,10 +203,12 @@ void add_index_calibrate(CLI::App& parent, Session& session) {
   add_path(parser, "vectors", arguments.vectors,
            "Vectors by id, for an index that keeps none: .npy .fbin ...");
   add_output(parser, arguments.output, "Index to write: .nw, may be the input");
-  add_target_recall(parser, arguments.target_recall, "Recall to reach, for k of 1, 10 and --largest-k");
-  add_count(parser, "--largest-k", arguments.largest_k, 1, "Largest k to calibrate for");
+  add_target_recall(
+      parser, arguments.target_recall,
+      "Recall to reach, for k of 1, 10 and --largest-k (default: 0.9; graphs: 0.95, for 10 and 100)");
+  add_count(parser, "--largest-k", arguments.largest_k, 1, "Largest k to calibrate for (default: 100)");
   add_count(parser, "--queries", arguments.queries, 1,
-            "Vectors of the index used as queries, drawn at random");
+            "Vectors of the index used as queries, drawn at random (default: 500; graphs: 1000)");
   parser.add_flag("--no-rerank", arguments.no_rerank, "Calibrate for searches with --codes-only");
   add_seed(parser, arguments.seed);
   add_context_options(parser, arguments.context);

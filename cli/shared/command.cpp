@@ -130,6 +130,12 @@ CLI::Option* add_target_recall(CLI::App& parser, double& value, const std::strin
       ->default_str(fmt::format("{}", value));
 }
 
+CLI::Option* add_target_recall(CLI::App& parser, std::optional<double>& value,
+                               const std::string& description) {
+  const auto parse = [&value](const std::string& text) { value = parse_share(text); };
+  return add_parsed(parser, "--target-recall", "X", parse, description);
+}
+
 CLI::Option* add_words(CLI::App& parser, const std::string& name, const std::vector<std::string>& words,
                        const std::function<void(std::size_t)>& choose, const std::string& description) {
   const auto parse = [words, choose](const std::string& text) {

@@ -73,6 +73,8 @@ CLI::Option* add_output(CLI::App& parser, std::filesystem::path& value, const st
 CLI::Option* add_seed(CLI::App& parser, std::size_t& value);
 // A target recall, above 0 and at most 1.
 CLI::Option* add_target_recall(CLI::App& parser, double& value, const std::string& description);
+CLI::Option* add_target_recall(CLI::App& parser, std::optional<double>& value,
+                               const std::string& description);
 
 // An option that takes one of `words`; `choose` is called with its position.
 CLI::Option* add_words(CLI::App& parser, const std::string& name, const std::vector<std::string>& words,

@@ -1,5 +1,8 @@
 #include "cli/shared/filter_file.h"
 
+#include <optional>
+#include <vector>
+
 #include "cli/shared/command.h"
 #include "cli/shared/files.h"
 #include "nearwise/vector_file.h"
@@ -7,15 +10,29 @@
 namespace nearwise::cli {
 namespace {
 
-// A boolean array, or ids.
-Filter read_allowed(const std::filesystem::path& path) {
-  if (!holds_npy(path)) return Filter::allow(read_ids(path));
+// A boolean array by id; none: the file has ids.
+std::optional<std::vector<std::uint8_t>> read_mask_if_any(const std::filesystem::path& path) {
+  if (!holds_npy(path)) return std::nullopt;
   try {
-    return Filter::mask(read_mask(path));
+    return read_mask(path);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid_argument) throw;
-    return Filter::allow(read_ids(path));  // not a boolean array
+    return std::nullopt;  // not a boolean array
   }
+}
+
+Filter read_allowed(const std::filesystem::path& path) {
+  const auto mask = read_mask_if_any(path);
+  return mask ? Filter::mask(*mask) : Filter::allow(read_ids(path));
+}
+
+Filter read_denied(const std::filesystem::path& path) {
+  const auto mask = read_mask_if_any(path);
+  if (!mask) return Filter::deny(read_ids(path));
+  std::vector<Id> ids;
+  for (std::size_t id = 0; id < mask->size(); ++id)
+    if ((*mask)[id] != 0) ids.push_back(static_cast<Id>(id));
+  return Filter::deny(ids);
 }
 
 Filter read_denied_per_query(const Session& session, const std::filesystem::path& path, std::size_t queries) {
@@ -39,7 +56,7 @@ void add_filter_options(CLI::App& parser, FilterArguments& arguments) {
   add_path(parser, "--filter", arguments.filter,
            "Ids that may be returned: a boolean .npy by id, or ids as .npy .ivecs .ibin or .txt");
   add_path(parser, "--exclude", arguments.exclude,
-           "Ids that must not be returned: .npy .ivecs .ibin or .txt");
+           "Ids that must not be returned: a boolean .npy by id, or ids as .npy .ivecs .ibin or .txt");
   add_path(parser, "--exclude-per-query", arguments.exclude_per_query,
            "Ids that must not be returned, a row per query: .npy .ivecs .ibin, -1: none");
 }
@@ -47,7 +64,7 @@ void add_filter_options(CLI::App& parser, FilterArguments& arguments) {
 Filter read_filter(const Session& session, const FilterArguments& arguments, std::size_t queries) {
   Filter filter;
   if (!arguments.filter.empty()) filter = read_allowed(arguments.filter);
-  if (!arguments.exclude.empty()) filter = filter & Filter::deny(read_ids(arguments.exclude));
+  if (!arguments.exclude.empty()) filter = filter & read_denied(arguments.exclude);
   if (!arguments.exclude_per_query.empty())
     filter = filter & read_denied_per_query(session, arguments.exclude_per_query, queries);
   return filter;

@@ -13,7 +13,7 @@ namespace nearwise::cli {
 
 struct FilterArguments {
   std::filesystem::path filter;             // a mask or ids
-  std::filesystem::path exclude;            // ids
+  std::filesystem::path exclude;            // likewise
   std::filesystem::path exclude_per_query;  // ids, a row for each query
 
   bool any() const { return !filter.empty() || !exclude.empty() || !exclude_per_query.empty(); }

@@ -172,7 +172,7 @@ TaskCounts run_plan(Session& session, const Plan& plan, const Context& context, 
   if (before_removal) before_removal();
   if (!work.keep) plan.remove_work();
   remark(session, work.keep ? fmt::format("{} is no longer needed", work.folder.string())
-                            : fmt::format("removed the files of {}", work.folder.string()));
+                            : fmt::format("removed the intermediate files in {}", work.folder.string()));
   return counts;
 }
 

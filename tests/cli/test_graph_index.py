@@ -40,6 +40,31 @@ def test_filters_and_provenance(nearwise, files, tmp_path):
     assert "graph_index" in nearwise("verify", "index.nw").out
 
 
+def test_vectors_are_added_and_removed(nearwise, files, tmp_path):
+    rows, queries = files
+    formats.write_vectors(tmp_path / "first.fbin", rows[:600])
+    formats.write_vectors(tmp_path / "second.fbin", rows[600:])
+    nearwise("index", "build", "first.fbin", "--kind", "graph", "--degree", 16, "-o", "index.nw")
+    assert nearwise("index", "add", "index.nw", "second.fbin", "-o", "index.nw", "--json").json["added"] == ROWS - 600
+    (tmp_path / "ids.txt").write_text("".join(f"{i}\n" for i in range(0, ROWS, 3)))
+    report = nearwise("index", "remove", "index.nw", "ids.txt", "-o", "index.nw", "--json").json
+    assert report["removed"] == ROWS // 3 and report["rows"] == ROWS - ROWS // 3
+    nearwise("index", "search", "index.nw", "queries.fbin", "-k", 5, "--beam", ROWS, "-o", "found.bin")
+    nearwise("knn", "rows.fbin", "queries.fbin", "-k", 5, "--exclude", "ids.txt", "-o", "truth.bin")
+    for found, truth in zip(formats.read_truth_bin(tmp_path / "found.bin"), formats.read_truth_bin(tmp_path / "truth.bin")):
+        np.testing.assert_array_equal(found, truth)
+
+
+def test_calibrations(nearwise, files):
+    built = nearwise("index", "build", "rows.fbin", "--kind", "graph", "--degree", 16, "-o", "index.nw", "--json").json
+    assert built["calibration"]["target_recall"] == 0.95
+    wider = nearwise("index", "calibrate", "index.nw", "--target-recall", 0.999, "--queries", 300, "-o", "again.nw", "--json").json
+    assert wider["calibration"]["target_recall"] == 0.999 and wider["beam"] >= built["beam"]
+    for option in (["--largest-k", 20], ["--no-rerank"], ["rows.fbin"]):
+        assert "is for inverted files" in nearwise("index", "calibrate", "index.nw", *option, "-o", "again.nw", expect=2).err
+    assert "expected an inverted file" in nearwise("index", "merge", "index.nw", "index.nw", "-o", "again.nw", expect=2).err
+
+
 def test_builds_over_files(nearwise, files, tmp_path):
     rows, queries = files
     options = ("rows.fbin", "--kind", "graph", "--degree", 16, "--memory-limit", "64MiB", "--work", "work")

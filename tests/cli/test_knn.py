@@ -190,6 +190,7 @@ def test_filters(nearwise, small, tmp_path):
     np.testing.assert_array_equal(found("--filter", "mask.npy"), expected(lambda query, i: mask[i]))
     np.testing.assert_array_equal(found("--filter", "ids.txt"), expected(lambda query, i: mask[i]))
     np.testing.assert_array_equal(found("--exclude", "ids.txt"), expected(lambda query, i: not mask[i]))
+    np.testing.assert_array_equal(found("--exclude", "mask.npy"), expected(lambda query, i: not mask[i]))
     np.testing.assert_array_equal(
         found("--filter", "mask.npy", "--exclude-per-query", "excluded.npy"),
         expected(lambda query, i: mask[i] and i not in excluded[query]),

@@ -52,7 +52,6 @@ UNKNOWN = [
     (["dedup", "b.fbin", "-o", "k.npy", "--threshold", "0.9"], "did you mean --similarity or --radius?"),
     (["convert", "b.npy", "-o", "b.fbin", "--rows", "9"], "did you mean --limit-rows?"),
     # of the program itself
-    (["help"], "unknown command 'help'; did you mean 'nearwise --help'?"),
     (["version"], "did you mean 'nearwise --version'?"),
     (["-v"], "unknown option -v; did you mean --version?; expected a command: knn, "),
     (["index", "--foo"], "index: unknown option --foo; expected a command: choose, "),
@@ -72,6 +71,11 @@ UNKNOWN = [
 def test_unknown_words(nearwise, arguments, words):
     error = nearwise(*arguments, expect=2).err
     assert words in error and error.count("\n") == 1
+
+
+def test_help_is_a_command_too(nearwise):
+    assert nearwise("help").out == nearwise("--help").out
+    assert nearwise("help", "index", "build").out == nearwise("index", "build", "--help").out
 
 
 def test_values_are_named_with_what_was_expected(nearwise):

@@ -32,18 +32,33 @@ std::string checksum_of(const Json& identity) {
   return to_text(container::checksum(std::as_bytes(std::span(text))));
 }
 
+// "degree is 10 there and 5 here"
+std::string describe_difference(const Json& there, const Json& here) {
+  std::vector<std::string> differences;
+  const auto describe = [](const Json& identity, const std::string& key) {
+    return identity.contains(key) ? identity.at(key).dump() : std::string("not set");
+  };
+  Json both = here;
+  if (there.is_object()) both.update(there);
+  for (const auto& [key, value] : both.items())
+    if (describe(there, key) != describe(here, key))
+      differences.push_back(
+          fmt::format("{} is {} there and {} here", key, describe(there, key), describe(here, key)));
+  return fmt::format("{}", fmt::join(differences, ", "));
+}
+
 }  // namespace
 
 Ledger::Ledger(const Plan::State& state) : state_(state), plan_(checksum_of(state.identity)) {
   const Manifest manifest = state.manifest();
-  std::string other;  // the identity of another plan
+  std::string other;  // what is different in another plan
   for (const Json& record : manifest.read()) {
     try {
       if (record.contains("identity")) {
         if (record.at("identity") == state.identity)
           begun_ = true;
         else
-          other = record.at("identity").dump();
+          other = describe_difference(record.at("identity"), state.identity);
       } else if (record.at("plan") == plan_ && record.contains("stamp")) {
         input_stamp_ = record.at("stamp").get<std::string>();
       } else if (record.at("plan") == plan_) {
@@ -51,7 +66,7 @@ Ledger::Ledger(const Plan::State& state) : state_(state), plan_(checksum_of(stat
             record.at("task").get<std::string>(),
             Record{.inputs = to_number(record.at("inputs")), .output = to_number(record.at("output"))});
       } else if (other.empty()) {
-        other = "other vectors or options";
+        other = "it has other vectors or options";
       }
     } catch (const Json::exception& error) {
       fail(ErrorCode::corrupt, "{}: {}", manifest.path().native(), error.what());
@@ -59,8 +74,8 @@ Ledger::Ledger(const Plan::State& state) : state_(state), plan_(checksum_of(stat
   }
   // Lines of another plan may be in a damaged manifest. Without any of this plan, the folder is not its own.
   require(other.empty() || begun_ || !records_.empty(),
-          "plan: {} belongs to another plan, made from {}; this one is made from {}", state.folder.native(),
-          other, state.identity.dump());
+          "plan: {} belongs to another plan, complete or not: {}; use another folder, or delete this one",
+          state.folder.native(), other);
 }
 
 bool Ledger::is_known_unneeded(const Task& task) const {
