@@ -121,7 +121,8 @@ def ids(values: Any) -> npt.NDArray[np.int64]:
         hint = "; nearwise.StringIds makes ids of texts" if array.dtype.kind in "USO" else ""
         raise ArgumentError(f"ids: expected integers, got dtype {array.dtype}{hint}")
     if array.ndim != 1:
-        raise ArgumentError(f"ids: expected a 1-D array, got shape {array.shape}")
+        one = "; for one id pass [id]" if array.ndim == 0 else ""
+        raise ArgumentError(f"ids: expected a 1-D array, got shape {array.shape}{one}")
     if array.dtype == np.uint64 and array.max() > np.uint64(_LARGEST_SIZE):
         raise ArgumentError(f"ids: expected at most {_LARGEST_SIZE}, got {array.max()}")
     # A copy: the caller's array may change after this check.

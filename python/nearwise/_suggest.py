@@ -15,8 +15,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "progress": ("verbose", "show_progress", "progressbar"),
     "degree": ("n_neighbors", "graph_degree", "num_neighbors", "k", "M", "R"),
     "k": ("n_neighbors", "topk", "top_k", "num_neighbors", "neighbors", "limit", "n_results"),
-    "probes": ("nprobe", "n_probe", "n_probes", "num_probes", "nprobes"),
-    "beam": ("ef", "ef_search", "efSearch", "itopk_size", "L"),
+    "probes": ("nprobe", "n_probe", "n_probes", "num_probes", "nprobes", "beam"),
+    "beam": ("ef", "ef_search", "efSearch", "itopk_size", "L", "nprobe", "n_probe", "n_probes", "num_probes", "probes"),
     "candidates": ("ef", "ef_search", "efSearch", "k_factor", "refine_factor", "oversampling", "rescore_multiplier"),
     "lists": ("nlist", "n_list", "n_lists", "num_lists", "num_partitions", "num_leaves"),
     "clusters": ("n_clusters", "num_clusters", "n_centroids", "k"),
@@ -29,7 +29,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "code_bytes": ("M", "m", "pq_dim", "code_size"),
     "bits": ("nbits", "n_bits", "pq_bits", "num_bits"),
     "training_rows": ("max_points", "max_points_per_centroid", "train_size", "kmeans_trainset_fraction"),
-    "target_recall": ("recall", "recall_target", "accuracy"),
+    "target_recall": ("recall", "recall_target", "accuracy", "nprobe", "probes", "beam", "ef", "ef_search"),
     "graph_recall": ("ef_construction", "efConstruction"),
     "metric": ("metric_type", "space", "similarity", "distance_type", "dist"),
     "radius": ("eps", "epsilon", "thresh", "distance_threshold", "max_distance"),
@@ -124,9 +124,15 @@ _OF_INDEX: dict[str, tuple[str, ...]] = {
     "index.dim": ("d", "ndim", "dimension", "dimensions"),
     "index.metric": ("metric_type", "space"),
     "nearwise.build(rows), or build of a class: they make an index that is filled": ("train", "fit", "init_index"),
-    "index.calibrate(target_recall=...)": ("tune", "autotune", "optimize"),
+    "index.calibrate(target_recall=...)": ("tune", "autotune", "optimize", "target_recall"),
+    "nearwise.IvfFlat.build(rows, lists=...)": ("nlist", "n_lists", "num_lists"),
 }
-_SETTINGS = frozenset(name for key in ("{knob}", _THREADS, "index.metric") for name in _OF_INDEX[key])
+# Not what is called: setting these would do nothing.
+_SETTINGS = frozenset(
+    {"nlist", "n_lists", "num_lists", "target_recall"}.union(
+        *(_OF_INDEX[key] for key in ("{knob}", _THREADS, "index.metric"))
+    )
+)
 _OF_GRAPH: dict[str, tuple[str, ...]] = {
     "ids and distances": ("neighbor_graph", "indices", "neighbors_", "kneighbors", "graph", "knn"),
     "nearwise.GraphIndex.from_knn_graph(graph, rows), which is searched": ("search", "query", "knn_query", "prepare"),

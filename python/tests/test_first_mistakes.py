@@ -210,6 +210,9 @@ def test_settings_of_other_libraries_cannot_be_set(indexes):
         with pytest.raises(AttributeError, match=text):
             setattr(indexes[kind], name, 8)
         assert not hasattr(indexes[kind], name)
+    for name, text in (("nlist", r"lists=\.\.\."), ("target_recall", r"index.calibrate\(target_recall=")):
+        with pytest.raises(AttributeError, match=text):
+            setattr(indexes["ivf"], name, 8)
     indexes["ivf"].provenance = {"base": "mine"}
     assert indexes["ivf"].provenance["base"] == "mine"
     indexes["ivf"].titles = ["of", "the", "caller"]
