@@ -21,6 +21,7 @@
 #include "nearwise/error.h"
 #include "support/error_of.h"
 #include "support/float_modes.h"
+#include "support/sanitizers.h"
 
 namespace nearwise {
 namespace {
@@ -208,9 +209,7 @@ TEST_P(ThreadsTest, AThreadWorksForItsOwnCallersOnly) {
 
 // In a process of its own: the workers of this one have been started.
 TEST(ThreadsDeathTest, AThreadThatCannotBeStartedIsAnError) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers need address space";
-#endif
+  if (support::is_sanitized()) GTEST_SKIP() << "sanitizers need address space";
   if (available_threads() < 2) GTEST_SKIP() << "needs two CPUs";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(start_thread_without_memory(), testing::ExitedWithCode(42), "");

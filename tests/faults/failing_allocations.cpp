@@ -7,12 +7,10 @@
 
 #include "core/memory.h"
 
-#ifdef __SANITIZE_ADDRESS__
-// Shared libraries allocate by the sanitizer's operator new and free by this program's operator delete, or
-// the reverse.
+// Read by AddressSanitizer, where there is one. Shared libraries allocate by its operator new and free by
+// this program's operator delete, or the reverse.
 extern "C" __attribute__((visibility("default"))) const char* __asan_default_options();
 const char* __asan_default_options() { return "alloc_dealloc_mismatch=0"; }
-#endif
 
 namespace nearwise::faults {
 namespace {

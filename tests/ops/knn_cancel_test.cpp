@@ -50,7 +50,7 @@ std::optional<double> latency(const Context& context, RowsView queries, RowsView
 void expect_soon(const Context& parent, RowsView queries, RowsView base, Metric metric, milliseconds delay) {
   SCOPED_TRACE(fmt::format("{}, {} threads, {} queries, {}, after {} ms", parent.isa(), parent.threads(),
                            queries.rows(), name(metric), delay.count()));
-  const double allowed = 0.2 * parent.threads() * support::sanitizer_slowdown;
+  const double allowed = 0.2 * parent.threads() * support::sanitizer_slowdown();
   std::optional<double> best;
   for (int attempt = 0; attempt < 3 && !(best && *best < allowed); ++attempt) {
     const std::optional<double> seconds = latency(parent.with_progress({}), queries, base, metric, delay);

@@ -128,7 +128,7 @@ std::optional<double> latency(const Context& context, MatrixView<const float> va
 // allowed.
 TEST(SelectKCancelThreads, StopsSoon) {
   const ValueRows values(RowKind::descending, 1, 3'000'000, 4);
-  const double allowed = 0.2 * 2 * support::sanitizer_slowdown;
+  const double allowed = 0.2 * 2 * support::sanitizer_slowdown();
   for (const std::string& isa : {instruction_sets().front(), instruction_sets().back()})
     for (const std::size_t k : {1000UL, 1'400'000UL, 3'000'000UL}) {
       SCOPED_TRACE(fmt::format("{}, k {}", isa, k));

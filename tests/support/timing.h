@@ -3,6 +3,8 @@
 
 #include <ctime>
 
+#include "support/sanitizers.h"
+
 namespace nearwise::support {
 
 // Processor time of all threads of this process: what else the machine does is not in it, so that a limit on
@@ -13,10 +15,6 @@ inline double processor_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr double sanitizer_slowdown = 20;
-#else
-inline constexpr double sanitizer_slowdown = 1;
-#endif
+inline double sanitizer_slowdown() { return is_sanitized() ? 20 : 1; }
 
 }  // namespace nearwise::support
