@@ -18,7 +18,7 @@
 #include <optional>
 #include <vector>
 
-#include "backend/dispatch.h"
+#include "backend/context_state.h"
 #include "harness/command_line.h"
 #include "harness/rows.h"
 #include "harness/timing.h"
@@ -111,12 +111,18 @@ Neighbors search_products(const Context& context, const auto& quantizer, RowsVie
   constexpr std::size_t tile = 16;
   Neighbors found{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
   Matrix<float> sums(tile, codes.rows());
-  const auto stream = open_stream(context);
   for (std::size_t first = 0; first < queries.rows(); first += tile) {
     const std::size_t count = std::min(tile, queries.rows() - first);
     const Matrix<float> tables = quantizer.tables(context, queries.slice(first, count));
     const MatrixView<float> part = sums.view().slice(0, count);
-    dispatch(&Ops::code_sums, "additive_quantizer", *stream, CodeSumsArgs{tables, codes, part});
+    context.state().threads->for_each(count, [&](std::size_t query) {
+      for (std::size_t row = 0; row < codes.rows(); ++row) {
+        float sum = 0;
+        for (std::size_t byte = 0; byte < codes.cols(); ++byte)
+          sum += tables(query, byte * 256 + codes(row, byte));
+        part(query, row) = sum;
+      }
+    });
     const Selection best = select_k(context, part, k);
     std::copy_n(best.ids.data(), count * k, found.ids.row(first).data());
   }

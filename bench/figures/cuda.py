@@ -111,12 +111,15 @@ def list_scan_loads(session):
 
 
 @functools.cache
-def single_query_counts(session, threads):
-    """What the second Exact.search of one query asks of CUDA."""
-    rows = 100_000 if session.quick else 1_000_000
+def call_counts(session, operation, *arguments):
+    """What the second call of an operation asks of CUDA."""
     folder = session.build("emulated", "cuda_call_counts") / "tests"
     program = next(path for path in folder.rglob("cuda_call_counts") if path.is_file())
-    return json.loads(processes.run([program, "exact", rows, 8, 1, threads]).output)
+    return json.loads(processes.run([program, operation, *arguments]).output)
+
+
+def single_query_counts(session, threads):
+    return call_counts(session, "exact", 100_000 if session.quick else 1_000_000, 8, 1, threads)
 
 
 def single_query_waits(session):
@@ -144,6 +147,17 @@ def calls_by_threads(session):
     one, many = single_query_counts(session, 1), single_query_counts(session, 64)
     differing = sorted(name for name in one if one[name] != many[name])
     return Result(len(differing), "0", not differing, {"differing": differing})
+
+
+def additive_search_bytes(session):
+    """Bytes to the host of the second AdditiveQuantizer.search of 8 queries, k = 10, in 10^6 codes"""
+    rows = 100_000 if session.quick else 1_000_000
+    copied = {}
+    for count in (rows // 10, rows):
+        counts = call_counts(session, "additive", count, 8, 8, 10)
+        copied[count] = counts["device_to_pinned"] + counts["device_to_pageable"]
+    answers = 8 * 10 * (8 + 4)  # an id and a distance each
+    return Result(copied[rows], f"{answers:,}: the answers", set(copied.values()) == {answers}, {"bytes_by_codes": copied})
 
 
 def late_copies(session):
@@ -205,4 +219,5 @@ def checked_schedules(session):
 
 FIGURES = (kernel_resources, selection_fast_path, selection_estimate_k100, selection_estimate_k1000, selection_shapes,
            exact_search_shapes, list_search_shapes, list_scan_loads, several_devices, single_query_waits,
-           single_query_launches, repeated_creations, calls_by_threads, late_copies, gpu_check, checked_schedules)
+           single_query_launches, repeated_creations, calls_by_threads, additive_search_bytes,
+           late_copies, gpu_check, checked_schedules)

@@ -302,12 +302,37 @@ struct AdditiveCodesArgs {
   ProgressMeter* progress = nullptr;  // counts rows
 };
 
-// sums(query, row) = sum over the bytes of the row's code of the entries they select in the query's tables,
-// in order.
-struct CodeSumsArgs {
-  MatrixView<const float> tables;        // [queries, bytes of a code * 256]
+struct AdditiveSearchShape {
+  std::size_t rows = 0;
+  std::size_t dim = 0;
+  std::size_t element_bytes = sizeof(float);  // of the queries
+  std::size_t code_bytes = 0;
+  std::size_t k = 0;
+};
+
+// Exhaustive search in additive codes: for every query the k codes with the best scores, best first; equal
+// scores by row. A score is the f32 sum, byte after byte, of the entries that the code selects in the query's
+// tables: for every codebook the products with its columns, as rotate computes them, and norms for the last
+// byte.
+struct AdditiveSearchArgs {
+  RowsView queries;                      // finite
+  MatrixView<const float> columns;       // [dim, 256 (bytes of a code - 1)] codewords, scaled
+  std::span<const double> squares;       // [queries] squared lengths; empty: scores without norms
+  std::span<const float> norms;          // [256]
   MatrixView<const std::uint8_t> codes;  // [rows, bytes of a code]
-  MatrixView<float> sums;                // [queries, rows] out
+  Order order = Order::smallest;
+  std::size_t k = 0;  // 1 to the number of codes
+  MatrixView<Id> ids;
+  MatrixView<float> best;
+  ProgressMeter* progress = nullptr;  // counts scores
+
+  AdditiveSearchShape shape() const {
+    return {codes.rows(), queries.dim(), element_size(queries.type()), codes.cols(), k};
+  }
+  // The last table of a query.
+  float norm_entry(std::size_t query, std::size_t level) const {
+    return squares.empty() ? 0.0F : static_cast<float>(squares[query] + static_cast<double>(norms[level]));
+  }
 };
 
 // The ids of one row's columns: the caller's, 32 or 64 bits wide, or the column numbers.

@@ -74,5 +74,10 @@ CASES = (
         "product_codes", "codes", ("part_codes_bytes", "part_codes", "part_tables_bytes", "part_tables"), product_codes
     ),
     Case("rotations", "codes", ("rotate_bytes", "rotate", "cross_products"), rotations),
-    Case("additive_codes", "codes", ("additive_codes_bytes", "additive_codes", "code_sums"), additive_codes),
+    Case(
+        "additive_codes",
+        "codes",
+        ("additive_codes_bytes", "additive_codes", "additive_search_bytes", "additive_search"),
+        additive_codes,
+    ),
 )

@@ -62,7 +62,8 @@ const Backend* cpu_backend() {
               .cross_products = cpu::cross_products,
               .additive_codes_bytes = cpu::additive_codes_bytes,
               .additive_codes = cpu::additive_codes,
-              .code_sums = cpu::code_sums,
+              .additive_search_bytes = cpu::additive_search_bytes,
+              .additive_search = cpu::additive_search,
               .select_k_bytes = cpu::select_k_bytes,
               .select_k = cpu::select_k},
   };

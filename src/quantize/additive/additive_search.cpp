@@ -1,5 +1,3 @@
-// For each tile of queries: tables, distances to all codes, and k-selection. A distance depends on its query
-// and code alone, so results do not depend on the tile size.
 #include "quantize/additive/additive_search.h"
 
 #include <algorithm>
@@ -18,9 +16,6 @@ namespace nearwise::quantize {
 namespace {
 
 constexpr std::size_t codewords = AdditiveCodebooks::codebook_size;
-// Queries per tile: enough for all threads, fewer if there are many codes.
-constexpr std::size_t most_tile = 256;
-constexpr std::uint64_t usual_bytes = std::uint64_t{64} << 20;
 
 double squared_length(const RowsView& rows, std::size_t row) {
   double sum = 0;
@@ -43,8 +38,7 @@ class CodeSearch {
     const std::size_t queries = search_.queries.rows();
     const std::uint64_t result_bytes = checked_multiply(checked_multiply(queries, search_.k, operation_),
                                                         sizeof(Id) + sizeof(float), operation_);
-    const std::uint64_t least = result_bytes + columns_bytes() + tile_bytes(1);
-    check_memory(operation_, context_, least);
+    check_memory(operation_, context_, result_bytes + working_bytes());
     check_finite(operation_, context_, search_.queries, 0, "query");
     const Reservation reservation(*state.budget, result_bytes);
     Neighbors found{Matrix<Id>(queries, search_.k), Matrix<float>(queries, search_.k)};
@@ -52,26 +46,21 @@ class CodeSearch {
     if (queries == 0 || codes() == 0) return found;
     Buffer<float> columns(*state.budget, dim() * entries());
     fill_columns(columns.data());
-    const std::size_t tile = tile_queries();
-    Buffer<float> tables(*state.budget, tile * table_size());
-    Buffer<float> sums(*state.budget, checked_multiply(tile, codes(), operation_));
+    Buffer<double> squares(*state.budget, is_product() ? 0 : queries);
+    for (std::size_t query = 0; query < squares.size(); ++query)
+      squares[query] = squared_length(search_.queries, query);
     ProgressMeter progress(state.options.progress, state.clock, operation_, std::uint64_t{queries} * codes());
-    for (std::size_t first = 0; first < queries; first += tile) {
-      state.cancel.check();
-      const std::size_t count = std::min(tile, queries - first);
-      const MatrixView<float> tile_tables(tables.data(), count, table_size());
-      fill_tables(search_.queries.slice(first, count), {columns.data(), dim(), entries()}, tile_tables);
-      const MatrixView<float> tile_sums(sums.data(), count, codes());
-      dispatch(&Ops::code_sums, operation_, *stream_, CodeSumsArgs{tile_tables, search_.codes, tile_sums});
-      dispatch(&Ops::select_k, operation_, *stream_,
-               SelectKArgs{.values = tile_sums,
-                           .column_ids = {},
-                           .order = is_product() ? Order::largest : Order::smallest,
-                           .k = answers(),
-                           .ids = found.ids.view().slice(first, count),
-                           .best = found.distances.view().slice(first, count),
-                           .progress = &progress});
-    }
+    dispatch(&Ops::additive_search, operation_, *stream_,
+             AdditiveSearchArgs{.queries = search_.queries,
+                                .columns = {columns.data(), dim(), entries()},
+                                .squares = squares.span(),
+                                .norms = search_.norms,
+                                .codes = search_.codes,
+                                .order = is_product() ? Order::largest : Order::smallest,
+                                .k = shape().k,
+                                .ids = found.ids.view(),
+                                .best = found.distances.view(),
+                                .progress = &progress});
     progress.finish();
     return found;
   }
@@ -80,26 +69,16 @@ class CodeSearch {
   bool is_product() const { return search_.metric == Metric::inner_product; }
   std::size_t dim() const { return search_.codebooks.dim; }
   std::size_t codes() const { return search_.codes.rows(); }
-  std::size_t answers() const { return std::min(search_.k, codes()); }
-  std::size_t entries() const { return search_.codebooks.count * codewords; }  // without those of the norm
-  std::size_t table_size() const { return entries() + codewords; }
+  std::size_t entries() const { return search_.codebooks.count * codewords; }
 
-  std::uint64_t columns_bytes() const {
-    return buffer_bytes(dim() * entries(), sizeof(float)) + buffer_bytes(entries(), sizeof(double));
+  AdditiveSearchShape shape() const {
+    return {codes(), dim(), element_size(search_.queries.type()), search_.codes.cols(),
+            std::min(search_.k, codes())};
   }
-  std::uint64_t tile_bytes(std::size_t queries) const {
-    if (codes() == 0) return 0;
-    return buffer_bytes(queries * table_size(), sizeof(float)) +
-           buffer_bytes(checked_multiply(queries, codes(), operation_), sizeof(float)) +
-           std::max(dispatch(&Ops::rotate_bytes, operation_, *stream_, dim(), entries()),
-                    dispatch(&Ops::select_k_bytes, operation_, *stream_,
-                             SelectKShape{queries, codes(), answers()}));
-  }
-  std::size_t tile_queries() const {
-    const std::uint64_t available = std::min(usual_bytes, context_.state().budget->available());
-    std::size_t tile = std::min(most_tile, search_.queries.rows());
-    while (tile > 1 && tile_bytes(tile) > available) tile = divide_up(tile, std::size_t{2});
-    return tile;
+  std::uint64_t working_bytes() const {
+    const std::uint64_t own = buffer_bytes(dim() * entries(), sizeof(float)) +
+                              buffer_bytes(is_product() ? 0 : search_.queries.rows(), sizeof(double));
+    return codes() == 0 ? own : own + dispatch(&Ops::additive_search_bytes, operation_, *stream_, shape());
   }
 
   void pad(Neighbors& found) const {
@@ -114,25 +93,6 @@ class CodeSearch {
     for (std::size_t codeword = 0; codeword < entries(); ++codeword)
       for (std::size_t i = 0; i < dim(); ++i)
         columns[i * entries() + codeword] = factor * search_.codebooks.codewords[codeword * dim() + i];
-  }
-
-  void fill_tables(const RowsView& queries, const MatrixView<const float>& columns,
-                   const MatrixView<float>& tables) const {
-    Buffer<double> offset(*context_.state().budget, entries());
-    std::fill_n(offset.data(), offset.size(), 0.0);
-    dispatch(&Ops::rotate, operation_, *stream_,
-             RotateArgs{.rows = queries,
-                        .columns = columns,
-                        .offset = offset.span(),
-                        .rotated = {tables.data(), queries.rows(), entries(), table_size()},
-                        .progress = nullptr});
-    for (std::size_t query = 0; query < queries.rows(); ++query) {
-      const auto lengths = tables.row(query).subspan(entries());
-      const double own = squared_length(queries, query);
-      for (std::size_t level = 0; level < codewords; ++level)
-        lengths[level] =
-            is_product() ? 0.0F : static_cast<float>(own + static_cast<double>(search_.norms[level]));
-    }
   }
 
   const char* const operation_;

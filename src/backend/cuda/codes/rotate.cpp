@@ -119,7 +119,8 @@ void rotate(Stream& stream, const RotateArgs& args) {
                                        .columns = rotation->columns.data(),
                                        .offset = rotation->offset.data(),
                                        .width = static_cast<std::uint32_t>(width),
-                                       .rotated = rotation->rotated.data()});
+                                       .rotated = rotation->rotated.data(),
+                                       .rotated_stride = width});
     copy_rows(cuda.handle(), args.rotated.row(first).data(), args.rotated.stride(), rotation->rotated.data(),
               width, width, count, cudaMemcpyDeviceToHost, rotate_name);
     cuda.synchronize(rotate_name);

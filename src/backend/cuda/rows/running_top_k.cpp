@@ -8,7 +8,7 @@
 namespace nearwise::gpu {
 namespace {
 
-// Workspace: the best so far next to a tile's best, and temporary memory of selection.
+// Workspace: the best so far and then a tile's best, and temporary memory of selection.
 struct Layout {
   Layout(std::size_t queries, std::size_t rows, std::size_t length)
       : taken(std::min(rows, length)),
@@ -33,9 +33,10 @@ struct Layout {
 }  // namespace
 
 RunningTopK::RunningTopK(const CudaStream& stream, std::size_t queries, std::size_t length,
-                         const char* operation)
+                         const char* operation, Order order)
     : length_(length),
       operation_(operation),
+      order_(order),
       values_(stream, queries * length, operation),
       rows_(stream, queries * length, operation) {
   clear(stream);
@@ -59,40 +60,54 @@ std::size_t RunningTopK::workspace_bytes(std::size_t queries, std::size_t rows, 
 void RunningTopK::add(const CudaStream& stream, const ValueTile& tile, std::size_t first_query,
                       std::size_t tile_queries, std::byte* workspace) {
   const Layout layout(tile_queries, tile.rows, length_);
-  auto* const merged_values = reinterpret_cast<float*>(workspace);
-  auto* const merged_rows = reinterpret_cast<Id*>(workspace + layout.ids_offset);
   float* const values = values_.data() + first_query * length_;
   Id* const rows = rows_.data() + first_query * length_;
-  const auto copy = [&]<typename T>(const T* from, T* to) {
-    copy_rows(stream.handle(), to, layout.stride, from, length_, length_, tile.queries,
-              cudaMemcpyDeviceToDevice, operation_);
-  };
-  copy(values, merged_values);
-  copy(rows, merged_rows);
-  // Rows of the tile follow those of the list: ties by position are ties by row.
-  layout.tile_selection.run(stream.handle(), Ties::positions,
-                            {.values = tile.values,
+  // The rest of a list is empty: there have not been more rows.
+  const std::size_t listed = std::min(length_, tile.first_row);
+  SelectionTask selection = {.values = tile.values,
                              .value_stride = tile.rows,
                              .first_id = static_cast<Id>(tile.first_row),
                              .rows = tile.queries,
                              .cols = static_cast<std::uint32_t>(tile.rows),
                              .k = static_cast<std::uint32_t>(layout.taken),
-                             .best = merged_values + length_,
-                             .ids = merged_rows + length_,
-                             .best_stride = layout.stride},
-                            workspace + layout.selection_offset);
-  layout.merge_selection.run(stream.handle(), Ties::positions,
-                             {.values = merged_values,
-                              .value_stride = layout.stride,
-                              .wide_ids = merged_rows,
-                              .id_stride = layout.stride,
-                              .rows = tile.queries,
-                              .cols = static_cast<std::uint32_t>(layout.stride),
-                              .k = static_cast<std::uint32_t>(length_),
-                              .best = values,
-                              .ids = rows,
-                              .best_stride = length_},
-                             workspace + layout.selection_offset);
+                             .sign_mask = order_ == Order::largest ? INT32_MIN : 0,
+                             .best = values,
+                             .ids = rows,
+                             .best_stride = length_};
+  std::byte* const selection_workspace = workspace + layout.selection_offset;
+  if (listed == 0)
+    return layout.tile_selection.run(stream.handle(), Ties::positions, selection, selection_workspace);
+
+  // Rows of the tile follow those of the list: ties by position are ties by row.
+  auto* const merged_values = reinterpret_cast<float*>(workspace);
+  auto* const merged_rows = reinterpret_cast<Id*>(workspace + layout.ids_offset);
+  const auto copy = [&]<typename T>(const T* from, T* to) {
+    copy_rows(stream.handle(), to, layout.stride, from, length_, listed, tile.queries,
+              cudaMemcpyDeviceToDevice, operation_);
+  };
+  copy(values, merged_values);
+  copy(rows, merged_rows);
+  selection.best = merged_values + listed;
+  selection.ids = merged_rows + listed;
+  selection.best_stride = layout.stride;
+  layout.tile_selection.run(stream.handle(), Ties::positions, selection, selection_workspace);
+
+  const std::size_t cols = listed + layout.taken;
+  const std::size_t best = std::min(length_, cols);
+  RowSelection(tile_queries, cols, best)
+      .run(stream.handle(), Ties::positions,
+           {.values = merged_values,
+            .value_stride = layout.stride,
+            .wide_ids = merged_rows,
+            .id_stride = layout.stride,
+            .rows = tile.queries,
+            .cols = static_cast<std::uint32_t>(cols),
+            .k = static_cast<std::uint32_t>(best),
+            .sign_mask = selection.sign_mask,
+            .best = values,
+            .ids = rows,
+            .best_stride = length_},
+           selection_workspace);
 }
 
 }  // namespace nearwise::gpu

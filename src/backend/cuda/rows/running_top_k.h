@@ -1,5 +1,5 @@
 // Running top-k of every query on the device: the best values so far and their rows, best first. Rows arrive
-// in tiles in ascending order, so that ties go to the lower row.
+// in tiles in ascending order, so that ties go to the lower row. NaN sorts after all numbers.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,9 @@
 #include "nearwise/types.h"
 
 namespace nearwise::gpu {
+
+// Selection merges two lists, whose positions have 32 bits.
+inline constexpr std::size_t max_k = std::size_t{1} << 29;
 
 // Values of a tile on the device: column i belongs to row first_row + i.
 struct ValueTile {
@@ -19,8 +22,9 @@ struct ValueTile {
 
 class RunningTopK {
  public:
-  // Empty entries have value NaN and row no_id and sort after all others.
-  RunningTopK(const CudaStream& stream, std::size_t queries, std::size_t length, const char* operation);
+  // Empty entries have value NaN and row no_id.
+  RunningTopK(const CudaStream& stream, std::size_t queries, std::size_t length, const char* operation,
+              Order order = Order::smallest);
   void clear(const CudaStream& stream);
 
   static std::size_t bytes(std::size_t queries, std::size_t length);
@@ -39,6 +43,7 @@ class RunningTopK {
  private:
   const std::size_t length_;
   const char* const operation_;
+  const Order order_;
   DeviceBuffer<float> values_;  // [queries, length]
   DeviceBuffer<Id> rows_;
 };

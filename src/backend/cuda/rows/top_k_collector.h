@@ -14,9 +14,6 @@
 
 namespace nearwise::gpu {
 
-// Selection merges two lists, whose positions have 32 bits.
-inline constexpr std::size_t max_k = std::size_t{1} << 29;
-
 // Scores of a tile of queries and rows, and the workspace of selection.
 struct ScoreTile {
   ScoreTile(const CudaStream& stream, std::size_t max_queries, std::size_t max_rows, std::size_t length)

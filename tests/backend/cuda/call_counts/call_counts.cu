@@ -3,6 +3,7 @@
 //
 //   cuda_call_counts                                   every operation of docs/guide/gpu.md
 //   cuda_call_counts exact ROWS DIM QUERIES THREADS    Exact.search alone, of a base of this shape
+//   cuda_call_counts additive ROWS DIM QUERIES K       AdditiveQuantizer.search alone, of 3 codebooks
 #include <fmt/format.h>
 
 #include <cstddef>
@@ -69,6 +70,24 @@ void exact_search(std::size_t rows, std::size_t dim, std::size_t queries, int th
                [&] { index.search(context, view(searched), 10); });
 }
 
+// Codes and codewords are arbitrary: counts do not depend on them.
+void additive_search(std::size_t rows, std::size_t dim, std::size_t queries, std::size_t k) {
+  constexpr std::size_t codebooks = 3;
+  const Context context = Context::cuda(0, {.threads = 2});
+  const Matrix<float> codewords = make_rows(codebooks * AdditiveQuantizer::centroids, dim, 3);
+  const std::vector<float> norms(AdditiveQuantizer::centroids, static_cast<float>(dim));
+  const AdditiveQuantizer quantizer =
+      AdditiveQuantizer::from_codebooks(dim, {codewords.data(), codewords.rows() * dim}, norms);
+  const Matrix<float> numbers = make_rows(rows, quantizer.code_bytes(), 1);
+  Matrix<std::uint8_t> codes(rows, quantizer.code_bytes());
+  for (std::size_t i = 0; i < rows * codes.cols(); ++i)
+    codes.data()[i] = static_cast<std::uint8_t>(numbers.data()[i] * 64 + 128);
+  const Matrix<float> searched = make_rows(queries, dim, 2);
+  print_counts("AdditiveQuantizer.search",
+               fmt::format("{} of {} x {}, codes of {} bytes", queries, rows, dim, codes.cols()),
+               [&] { quantizer.search(context, view(searched), codes, k); });
+}
+
 void every_operation() {
   constexpr std::size_t rows = 2048, dim = 32, queries = 8;
   const Context context = Context::cuda(0, {.threads = 2});
@@ -91,6 +110,7 @@ void every_operation() {
   const Context cpu = Context::cpu({.threads = 2});
   const ProductQuantizer product = ProductQuantizer::train(cpu, view(base), {.parts = 4, .bits = 4});
   print_counts("ProductQuantizer.encode", all, [&] { product.encode(context, view(base)); });
+  additive_search(rows, dim, queries, 10);
   Ivf flat = Ivf::build(cpu, view(base), {.lists = 16, .encoding = Flat{}}, std::nullopt);
   print_counts("Ivf.search, Flat", search + ", 4 of 16 lists",
                [&] { flat.search(context, view(searched), 10, {.probes = 4}); });
@@ -119,8 +139,11 @@ int main(int count, char** arguments) {
     every_operation();
   } else if (given.size() == 6 && std::string_view(given[1]) == "exact") {
     exact_search(number(2), number(3), number(4), static_cast<int>(number(5)));
+  } else if (given.size() == 6 && std::string_view(given[1]) == "additive") {
+    additive_search(number(2), number(3), number(4), number(5));
   } else {
-    fmt::print(stderr, "usage: cuda_call_counts [exact ROWS DIM QUERIES THREADS]\n");
+    fmt::print(stderr,
+               "usage: cuda_call_counts [exact ROWS DIM QUERIES THREADS | additive ROWS DIM QUERIES K]\n");
     return 2;
   }
   return 0;

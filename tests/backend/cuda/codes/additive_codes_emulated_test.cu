@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "backend/cuda/failing_calls.h"
+#include "cuda_emulation/call_counts.h"
 #include "support/additive_cases.h"
 
 namespace nearwise {
@@ -44,6 +45,28 @@ TEST_F(CudaLargeAdditive, TrainsToTheBytesOfTheCpu) {
   const AdditiveQuantizerOptions options = {.codebooks = 2, .rounds = 1, .iterations = 1};
   EXPECT_EQ(support::codewords_of(AdditiveQuantizer::train(Context::cpu({.threads = 1}), rows, options)),
             support::codewords_of(AdditiveQuantizer::train(Context::cuda(0), rows, options)));
+}
+
+// Tables and scores stay on the device.
+TEST_F(CudaLargeAdditive, ASearchCopiesItsAnswersToTheHostAndNothingElse) {
+  if (cuda_emulation::checks_accesses()) GTEST_SKIP() << "bytes do not depend on the checks";
+  constexpr std::size_t queries = 9, dim = 4;
+  const Context context = Context::cuda(0);
+  const AdditiveQuantizer quantizer = support::untrained_additive(Kind::normal, dim, 3, 5);
+  const Rows searched(support::generate(Kind::normal, queries, dim, 6), ElementType::f32);
+  for (const std::size_t rows : {1500UL, 12'000UL}) {
+    Matrix<std::uint8_t> codes(rows, quantizer.code_bytes());
+    for (std::size_t i = 0; i < rows * codes.cols(); ++i)
+      codes.data()[i] = static_cast<std::uint8_t>(i * 2654435761U >> 13);
+    for (const std::size_t k : {1UL, 10UL, 1200UL}) {
+      cuda_emulation::reset_call_counts();
+      quantizer.search(context, searched, codes, k);
+      const cuda_emulation::CallCounts counts = cuda_emulation::call_counts();
+      EXPECT_EQ(counts.device_to_pinned + counts.device_to_pageable,
+                queries * k * (sizeof(Id) + sizeof(float)))
+          << rows << " codes, k " << k;
+    }
+  }
 }
 
 class CudaAdditiveFailures : public gpu::CudaTest {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "backend/cuda/cuda_test.h"
@@ -76,31 +78,100 @@ TEST_F(CudaAdditive, ManyIterationsAndRounds) {
                    quantizer.encode(Context::cuda(0, {.seed = 4}), rows, options)));
 }
 
-// Codes of one or several words, tables larger than shared memory, and tiles when memory is short.
-TEST_F(CudaAdditive, CodeSumsInAnyMemory) {
-  for (const auto& shape : {std::array<std::size_t, 3>{1, 1, 1}, {3, 70, 4}, {2, 600, 5}, {2, 33, 33}}) {
-    const std::size_t queries = shape[0], rows = shape[1], bytes = shape[2];
-    const Random random(bytes);
-    Matrix<float> tables(queries, bytes * 256);
-    for (std::size_t i = 0; i < queries * bytes * 256; ++i)
-      tables.data()[i] = static_cast<float>(random.normal(i));
-    Matrix<std::uint8_t> codes(rows, bytes);
-    for (std::size_t i = 0; i < rows * bytes; ++i)
-      codes.data()[i] = static_cast<std::uint8_t>(random.below(i, 256));
-    const auto sums = [&](const Context& context) {
-      Matrix<float> out(queries, rows);
-      const auto stream = open_stream(context);
-      dispatch(&Ops::code_sums, "code_sums", *stream, CodeSumsArgs{tables, codes, out.view()});
-      return out;
-    };
-    const std::vector<float> expected = to_vector(sums(cpu()));
-    for (const std::uint64_t limit : {0, 20'000, 45'000}) {
-      if (limit != 0 && limit < bytes * 1024 + 8'000) continue;
-      const Context context = Context::cuda(0, {.memory_limit = limit});
-      EXPECT_TRUE(same(expected, sums(context))) << limit << " bytes, codes of " << bytes;
-      EXPECT_EQ(context.memory_used(), 0U);
+struct SearchCase {
+  std::size_t queries, rows, dim, bytes, k;
+};
+
+// Few different codes: many scores are equal.
+Matrix<std::uint8_t> random_codes(const SearchCase& given) {
+  const Random random(given.bytes);
+  Matrix<std::uint8_t> codes(given.rows, given.bytes);
+  for (std::size_t i = 0; i < given.rows * given.bytes; ++i)
+    codes.data()[i] = static_cast<std::uint8_t>(random.below(i, given.rows > 1000 ? 3 : 256));
+  return codes;
+}
+
+// Codes of one or several words, tables larger than shared memory, every kind of selection, and tiles of
+// queries and codes when memory is short.
+TEST_F(CudaAdditive, SearchesInAnyMemory) {
+  constexpr std::array<SearchCase, 7> cases = {{{1, 1, 1, 2, 1},
+                                                {3, 70, 4, 4, 2},
+                                                {2, 600, 3, 5, 600},
+                                                {2, 333, 2, 33, 40},
+                                                {5, 2500, 2, 3, 700},
+                                                {3, 2700, 2, 2, 1500},
+                                                {90, 40, 2, 2, 7}}};
+  for (std::size_t number = 0; number < cases.size(); ++number) {
+    if (!gpu::is_due(number)) continue;
+    const SearchCase& given = cases[number];
+    const Rows queries(support::generate(Kind::normal, given.queries, given.dim, number),
+                       support::every_type[number % support::every_type.size()], Layout::padded);
+    const Rows columns(support::generate(Kind::normal, given.dim, (given.bytes - 1) * 256, number + 1),
+                       ElementType::f32);
+    const Matrix<std::uint8_t> codes = random_codes(given);
+    const std::vector<float> norms = support::even_norms(4);
+    const std::vector<double> squares(given.queries, 0.7);
+    for (const Order order : {Order::smallest, Order::largest}) {
+      const auto search = [&](const Context& context, Neighbors& found) {
+        const auto stream = open_stream(context);
+        dispatch(&Ops::additive_search, "search", *stream,
+                 AdditiveSearchArgs{
+                     .queries = queries,
+                     .columns = {reinterpret_cast<const float*>(columns.view().data()), given.dim,
+                                 (given.bytes - 1) * 256},
+                     .squares = order == Order::smallest ? std::span(squares) : std::span<const double>(),
+                     .norms = norms,
+                     .codes = codes,
+                     .order = order,
+                     .k = given.k,
+                     .ids = found.ids.view(),
+                     .best = found.distances.view(),
+                     .progress = nullptr});
+      };
+      // Rows of the answers end with elements that are not written.
+      const auto answer = [&] {
+        const std::size_t width = given.k + number % 2;
+        Neighbors made{Matrix<Id>(given.queries, width), Matrix<float>(given.queries, width)};
+        std::fill_n(made.ids.data(), given.queries * width, no_id);
+        std::fill_n(made.distances.data(), given.queries * width, 7.0F);
+        return made;
+      };
+      Neighbors expected = answer();
+      search(cpu(), expected);
+      const std::uint64_t least =
+          dispatch(&Ops::additive_search_bytes, "search", *open_stream(Context::cuda(0)),
+                   AdditiveSearchShape{given.rows, given.dim, element_size(queries.view().type()),
+                                       given.bytes, given.k});
+      for (const std::uint64_t limit : {std::uint64_t{0}, least, least + 20'000, 2 * least}) {
+        const Context context = Context::cuda(0, {.memory_limit = limit});
+        Neighbors found = answer();
+        search(context, found);
+        EXPECT_TRUE(same(to_vector(expected.ids), found.ids)) << "case " << number << ", limit " << limit;
+        EXPECT_TRUE(same(to_vector(expected.distances), found.distances))
+            << "case " << number << ", limit " << limit;
+        EXPECT_EQ(context.memory_used(), 0U);
+        if (limit != 0) EXPECT_LE(context.memory_peak(), limit);
+      }
     }
   }
+}
+
+// Products beyond the range of f32: infinite entries of either sign, whose sums are NaN.
+TEST_F(CudaAdditive, SearchesWithSumsThatAreNoNumbers) {
+  std::vector<float> codewords(3 * 256 * 2);
+  for (std::size_t i = 0; i < codewords.size(); ++i)
+    codewords[i] = (i % 3 == 0 ? 1e38F : 1.0F) * (i % 5 < 2 ? -1.0F : 1.0F) / static_cast<float>(1 + i % 7);
+  const AdditiveQuantizer quantizer = AdditiveQuantizer::from_codebooks(2, codewords, support::even_norms(1));
+  Matrix<float> queries(3, 2);
+  for (std::size_t i = 0; i < 6; ++i) queries.data()[i] = i < 2 ? 1.0F : 5.0F * static_cast<float>(i);
+  const Matrix<std::uint8_t> codes = random_codes({.rows = 400, .bytes = 4});
+  for (const Metric metric : {Metric::sqeuclidean, Metric::inner_product})
+    for (const std::size_t k : {2UL, 30UL, 400UL}) {
+      const Neighbors expected = quantizer.search(cpu(), queries, codes, k, {.metric = metric});
+      const Neighbors found = quantizer.search(Context::cuda(0), queries, codes, k, {.metric = metric});
+      EXPECT_TRUE(same(to_vector(expected.ids), found.ids)) << name(metric) << " k " << k;
+      if (k == 400) EXPECT_TRUE(std::isnan(expected.distances(2, k - 1)));
+    }
 }
 
 TEST_F(CudaAdditive, SearchesAndDecodesAsTheCpu) {

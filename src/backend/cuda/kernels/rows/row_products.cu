@@ -32,7 +32,7 @@ __global__ void rotate_rows(RotateTask task) {
 #pragma unroll
   for (std::uint32_t i = 0; i < rows_per_thread; ++i)
     if (first + i < task.count)
-      task.rotated[std::size_t{first + i} * task.width + column] = static_cast<float>(sums[i]);
+      task.rotated[(first + i) * task.rotated_stride + column] = static_cast<float>(sums[i]);
 }
 
 // One thread per sum.

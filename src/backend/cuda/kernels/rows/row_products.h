@@ -18,6 +18,7 @@ struct RotateTask {
   const double* offset = nullptr;  // [width] initial values of the sums
   std::uint32_t width = 0;
   float* rotated = nullptr;  // [count, width]
+  std::size_t rotated_stride = 0;
 };
 void launch_rotate_rows(cudaStream_t stream, const RotateTask& task);
 
