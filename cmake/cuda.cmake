@@ -1,12 +1,13 @@
 # The CUDA backend. NEARWISE_CUDA says what its sources are compiled for:
-#   OFF             nothing: src/backend/cuda/absent.cpp stands in
+#   OFF             nothing: the library loads a plugin when CUDA is asked for (src/backend/plugin)
 #   ON              GPUs: kernels (.cu) by nvcc, what launches them (.cpp) by the compiler of all other files
 #   emulated        the emulated device of the tests (cuda_emulation), by clang++
 #   emulated-check  the same with every access of a kernel checked
+# Where it is compiled, it is linked into the library, for tests; the target nearwise_cuda_plugin is the plugin.
 set(NEARWISE_CUDA OFF CACHE STRING "The CUDA backend: OFF, ON, emulated or emulated-check")
 set_property(CACHE NEARWISE_CUDA PROPERTY STRINGS OFF ON emulated emulated-check)
-set(NEARWISE_CUDA_ARCHITECTURES 75-real 80-real 90-real 100-real 120 CACHE STRING
-    "GPU architectures, as CMAKE_CUDA_ARCHITECTURES has them; the last is kept as PTX too, for GPUs to come")
+set(NEARWISE_CUDA_ARCHITECTURES 75-real 80 90-real 100-real 120 CACHE STRING
+    "GPU architectures, as CMAKE_CUDA_ARCHITECTURES has them: PTX of 80 and 120 is for GPUs between them, and to come")
 
 if(NEARWISE_CUDA MATCHES "^emulated")
   set(NEARWISE_CUDA_EMULATED ON)

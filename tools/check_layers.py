@@ -63,7 +63,7 @@ C_STANDARD_HEADERS = {"stddef.h", "stdint.h"}
 UMBRELLA = PurePosixPath("include/nearwise/nearwise.h")
 
 # What the folder of one backend sees of src/backend.
-BACKEND_SEAM = {PurePosixPath("src/backend/backend.h"), PurePosixPath("src/backend/ops.h")}
+BACKEND_SEAM = {PurePosixPath("src/backend/backend.h"), PurePosixPath("src/backend/cuda_backend.h"), PurePosixPath("src/backend/ops.h")}
 BACKENDS = (PurePosixPath("src/backend/cpu"), PurePosixPath("src/backend/cuda"))
 
 # Leaves use the library as anyone does; each sees the public headers and its own folder.
@@ -169,7 +169,7 @@ def judge_backend(user, used):
             # It may implement a public header of its layer (machine.h).
             of_this_layer = is_public(used) and layer_folder(used) == "backend"
             if used not in BACKEND_SEAM and not of_this_layer and layer_folder(used) not in ("core", "codes"):
-                return f"{backend} sees core, codes, backend.h and ops.h, nothing else"
+                return f"{backend} sees core, codes and the headers of the seam, nothing else"
     return None
 
 

@@ -13,6 +13,7 @@
 #include "cli/shared/session.h"
 #include "cli/shared/text.h"
 #include "nearwise/context.h"
+#include "nearwise/cuda_device.h"
 #include "nearwise/machine.h"
 #include "nearwise/storage.h"
 #include "nearwise/vector_file.h"
@@ -53,9 +54,18 @@ Json describe_devices() {
   return json;
 }
 
+Json describe_cuda() {
+  const CudaDriver driver = cuda_driver();
+  return {{"driver_version", driver.driver_version},
+          {"runtime_version", driver.runtime_version},
+          {"problem", driver.problem},
+          {"library", driver.library}};
+}
+
 Json describe_machine() {
   Json json = {
       {"version", version()}, {"devices", describe_devices()}, {"instruction_sets", instruction_sets()}};
+  json["cuda"] = describe_cuda();
   json["threads"] = Context::cpu().threads();
   json["memory_total_bytes"] = memory_bytes("MemTotal");
   json["memory_available_bytes"] = memory_bytes("MemAvailable");
@@ -77,6 +87,11 @@ std::string format_machine(const Json& machine, bool verbose) {
     line("  operations", text_of(device["operations"]));
     line("  missing", text_of(device["missing_operations"]));
   }
+  const Json& cuda = machine["cuda"];
+  if (const std::string problem = text_of(cuda["problem"]); !problem.empty())
+    line("cuda", "no device can be used: " + problem);
+  if (const std::string library = text_of(cuda["library"]); verbose && !library.empty())
+    line("  library", library);
   line("instruction sets", text_of(machine["instruction_sets"]));
   line("threads", text_of(machine["threads"]));
   line("memory", fmt::format("{}, {} available", format_bytes(machine["memory_total_bytes"]),

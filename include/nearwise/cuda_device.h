@@ -1,5 +1,10 @@
-// CUDA as this build finds it: the driver, properties of a device, which operations have run there, and
-// memory on it. For `nearwise gpu-check`, bug reports and tests.
+// CUDA as this process finds it: the backend, the driver, properties of a device, which operations have run
+// there, and memory on it. For `nearwise gpu-check`, bug reports and tests.
+//
+// The backend is a shared library, libnearwise_cuda.so, unless it was linked into this one. It is loaded when
+// CUDA is first asked for, by devices(), by a context on a device, or by a function of this header: from the
+// file that the environment variable NEARWISE_CUDA_BACKEND names, else from set_cuda_library(), else from
+// where the system looks for libraries.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +20,15 @@
 namespace NEARWISE_EXPORT nearwise {
 
 struct CudaDriver {
-  int driver_version = 0;   // newest CUDA that the driver supports, 13010 for 13.1; 0: there is no driver
-  int runtime_version = 0;  // CUDA that this build has; 0: none
-  std::string problem;      // why no device can be used; empty: one can
+  int driver_version = 0;    // newest CUDA that the driver supports, 13010 for 13.1; 0: there is no driver
+  int runtime_version = 0;   // CUDA that the backend uses; 0: there is no backend
+  std::string problem;       // why no device can be used; empty: one can
+  std::string library = {};  // the backend's file; empty: it is linked in, or there is none
 };
 CudaDriver cuda_driver();
+
+// The file of the backend, which is not loaded yet. Without effect once CUDA has been asked for.
+void set_cuda_library(const std::string& path);
 
 // What the driver says of a device. 0: it does not say.
 struct CudaDevice {
@@ -39,7 +48,7 @@ struct CudaDevice {
   bool has_memory_pools = false;
   bool reads_host_memory = false;  // kernels may read pageable memory of the host (HMM, ATS)
 };
-// Throws Error(device) if the driver fails, Error(unsupported) in a build without CUDA.
+// Throws Error(device) if the driver fails, Error(unsupported) without a backend.
 CudaDevice cuda_device(int ordinal);
 
 // Calls of an operation of the CUDA backend in this process, on all devices.
@@ -47,7 +56,7 @@ struct OperationCalls {
   std::string name;  // as in DeviceInfo::operations
   std::uint64_t calls = 0;
 };
-// Of every operation that the backend implements; none in a build without CUDA.
+// Of every operation that the backend implements; none without a backend.
 std::vector<OperationCalls> cuda_operation_calls();
 
 // A copy of host memory on a CUDA device, within the context's memory limit, for as long as the object lives.

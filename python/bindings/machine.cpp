@@ -11,6 +11,15 @@
 namespace nearwise::python {
 namespace {
 
+nb::dict describe(const CudaDriver& driver) {
+  nb::dict result;
+  result["driver_version"] = driver.driver_version;
+  result["runtime_version"] = driver.runtime_version;
+  result["problem"] = driver.problem;
+  result["library"] = driver.library;
+  return result;
+}
+
 nb::dict machine() {
   const std::vector<ScanInfo> scans = without_lock([] { return measure_scans(); });
   nb::list device_list;
@@ -34,17 +43,14 @@ nb::dict machine() {
   result["version"] = version();
   result["instruction_sets"] = instruction_sets();
   result["devices"] = device_list;
+  result["cuda"] = describe(without_lock([] { return cuda_driver(); }));
   result["scans"] = scan_list;
   return result;
 }
 
 // What `nearwise gpu-check` reports of the driver and of device cuda:0, 1, ...
 nb::dict cuda() {
-  const CudaDriver driver = without_lock([] { return cuda_driver(); });
-  nb::dict result;
-  result["driver_version"] = driver.driver_version;
-  result["runtime_version"] = driver.runtime_version;
-  result["problem"] = driver.problem;
+  nb::dict result = describe(without_lock([] { return cuda_driver(); }));
   nb::list device_list;
   for (const DeviceInfo& device : devices()) {
     if (device.name == "cpu") continue;
@@ -84,9 +90,10 @@ nb::dict operation_calls() {
 void bind_machine(nb::module_& module) {
   module.def("version", version, "The library's version.");
   module.def("instruction_sets", instruction_sets, "Accepted as isa, best first.");
-  module.def("machine", machine, "Version, instruction sets, devices and measured scans.");
+  module.def("machine", machine, "Version, instruction sets, devices, CUDA and measured scans.");
   module.def("cuda", cuda,
              "The driver, why no device can be used or an empty text, and the properties of devices.");
+  module.def("set_cuda_library", set_cuda_library, nb::arg("path"), "The file of the CUDA backend.");
   module.def("cuda_operation_calls", operation_calls, "How often each operation has run on CUDA devices.");
 }
 

@@ -1,7 +1,8 @@
 """Arrays in the memory of a CUDA device, made with the CUDA runtime alone: neither PyTorch nor CuPy is needed.
 
-The emulated device is part of nearwise's own module, which exports its runtime. On a GPU it is libcudart (or what
-NEARWISE_CUDART names): streams and memory are the driver's, and common to all copies of the runtime.
+The emulated device is part of nearwise's own module, or of the plugin that this has loaded: either exports its runtime.
+On a GPU it is libcudart (or what NEARWISE_CUDART names): streams and memory are the driver's, and common to all copies of
+the runtime.
 
 Every array is filled on a stream of its own and handed over unfinished. The emulated device runs a stream only when
 somebody waits for it, so a reader that does not wait reads NaN.
@@ -40,9 +41,8 @@ needs_two_devices = pytest.mark.skipif(len(devices()) < 2, reason="fewer than tw
 
 @functools.cache
 def _runtime():
-    own = ctypes.CDLL(nearwise._core.__file__)
     if is_emulated():
-        return own  # there is no other
+        return ctypes.CDLL(nearwise.info()["cuda"]["library"] or nearwise._core.__file__)
     path = os.environ.get("NEARWISE_CUDART") or ctypes.util.find_library("cudart")
     if path is None:
         pytest.skip("the CUDA runtime is not found; name libcudart.so in NEARWISE_CUDART")

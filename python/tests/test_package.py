@@ -66,7 +66,9 @@ def test_version_is_that_of_the_build():
 
 def test_info():
     info = nearwise.info()
-    assert set(info) == {"version", "instruction_sets", "devices", "scans"}
+    assert set(info) == {"version", "instruction_sets", "devices", "cuda", "scans"}
+    assert set(info["cuda"]) == {"driver_version", "runtime_version", "problem", "library"}
+    assert bool(info["cuda"]["problem"]) == (len(info["devices"]) == 1)
     assert info["version"] == nearwise.__version__
     assert info["instruction_sets"] and "cpu" in [device["name"] for device in info["devices"]]
     assert {"f32", "u8", "i8"} <= {scan["rows"] for scan in info["scans"]}

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "nearwise/context.h"
 #include "nearwise/cuda_device.h"
 #include "nearwise/machine.h"
 #include "support/error_of.h"
@@ -41,9 +42,12 @@ TEST(Registry, DevicesTellWhatTheyLack) {
   EXPECT_NE(std::ranges::find(cpu.missing_operations, "join_neighborhoods"), cpu.missing_operations.end());
 }
 
-TEST(Registry, ABuildWithoutCudaSaysSo) {
-  if (cuda_backend() != nullptr) GTEST_SKIP() << "this build has CUDA";
-  EXPECT_EQ(cuda_driver().problem, "this build has no CUDA backend");
+TEST(Registry, WithoutABackendForCudaTheProblemIsSaid) {
+  if (cuda_backend() != nullptr) GTEST_SKIP() << "this process has CUDA";
+  EXPECT_TRUE(cuda_driver().problem.starts_with("the CUDA backend "));
+  EXPECT_TRUE(cuda_driver().library.empty());
+  EXPECT_NE(std::string(support::error_of([] { Context::cuda(0); }).what()).find(cuda_driver().problem),
+            std::string::npos);
   EXPECT_TRUE(cuda_operation_calls().empty());
   EXPECT_EQ(support::error_of([] { cuda_device(0); }).code(), ErrorCode::unsupported);
   EXPECT_EQ(support::error_of([] { DeviceCopy(Context::cpu(), {}); }).code(), ErrorCode::unsupported);

@@ -163,6 +163,9 @@ def test_info_on_the_machine(nearwise):
     assert "start_range" in machine["devices"][0]["operations"]
     assert "join_neighborhoods" in machine["devices"][0]["missing_operations"]
     assert "blas" not in machine
+    cuda = machine["cuda"]
+    assert set(cuda) == {"driver_version", "runtime_version", "problem", "library"}
+    assert bool(cuda["problem"]) == (len(machine["devices"]) == 1)
     assert {"f32", "u8", "i8"} <= {scan["rows"] for scan in machine["scans"]}
     for scan in machine["scans"]:
         assert scan.keys() == {"rows", "multiplied_as", "gflops"}
@@ -173,4 +176,5 @@ def test_info_on_the_machine(nearwise):
     verbose = nearwise("info", "--verbose").out
     assert verbose.count("  operations ") == verbose.count("  missing ") == len(machine["devices"])
     assert "start_range" in verbose and [line for line in verbose.splitlines() if not line.startswith("  ")][:3] == text.splitlines()[:3]
+    assert ("no device can be used: " in text) == bool(cuda["problem"]) and cuda["problem"] in text
     assert machine["devices"][0]["model"] in text and machine["instruction_sets"][0] in text

@@ -82,7 +82,7 @@ def _bytes(count: int) -> str:
 def _device_lines(environment: dict[str, Any]) -> list[str]:
     driver, build = (_release(environment.get(f"{part}_version", 0)) for part in ("driver", "runtime"))
     problem = environment.get("problem") or environment.get("message")
-    lines = [f"driver      {problem or f'CUDA {driver}; the build has CUDA {build}'}"]
+    lines = [f"CUDA        {problem or f'driver {driver}, backend {build}'}"]
     for device in environment.get("devices", []):
         ptx = f", PTX of compute_{device['ptx_version']}" if device["ptx_version"] else ""
         code = f"code for sm_{device['code_version']}{ptx}" if device["code_version"] else "no code in this build"

@@ -1,5 +1,5 @@
 // Operation table of the CUDA backend.
-#include "backend/backend.h"
+#include "backend/cuda/backend.h"
 
 #include "backend/cuda/device/encoding.h"
 #include "backend/cuda/device/error.h"
@@ -44,7 +44,7 @@ void check_cuda_options(const ContextOptions& options) {
 
 }  // namespace
 
-const Backend* cuda_backend() {
+const Backend& gpu::backend() {
   static const Backend backend = {
       .name = "cuda",
       .kind = DeviceKind::cuda,
@@ -93,7 +93,18 @@ const Backend* cuda_backend() {
                            .prepare_lists = gpu::prepare_lists,
                            .search_prepared_lists = gpu::search_prepared_lists}),
   };
-  return &backend;
+  return backend;
+}
+
+const CudaBackend& gpu::cuda_functions() {
+  static const CudaBackend functions = {
+      .backend = &backend(),
+      .driver = driver,
+      .device = device,
+      .operation_calls = operation_calls,
+      .copy_to_device = copy_to_device,
+  };
+  return functions;
 }
 
 }  // namespace nearwise

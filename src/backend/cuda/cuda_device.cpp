@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "backend/backend.h"
+#include "backend/cuda/backend.h"
 #include "backend/cuda/device/device_buffer.h"
 #include "backend/cuda/device/device_scope.h"
 #include "backend/cuda/device/staging.h"
@@ -11,11 +11,8 @@
 #include "backend/cuda/tuning/exact_search.h"
 #include "core/check.h"
 
-namespace nearwise {
+namespace nearwise::gpu {
 namespace {
-
-using gpu::check;
-using gpu::ignore;
 
 constexpr const char* describing = "describing a device";
 constexpr const char* copying = "DeviceCopy";
@@ -27,8 +24,9 @@ std::string problem_of(cudaError_t status, const CudaDriver& driver) {
   // CUDA calls a driver that is missing insufficient, too.
   if (driver.driver_version == 0) return "there is no NVIDIA driver";
   if (status == cudaErrorInsufficientDriver)
+    // Every driver of a major version runs the runtimes of all its minor versions.
     return fmt::format("the driver is too old: it supports CUDA {}, this build needs {}",
-                       release(driver.driver_version), release(driver.runtime_version));
+                       release(driver.driver_version), release(driver.runtime_version / 1000 * 1000));
   return cudaGetErrorString(status);
 }
 
@@ -42,7 +40,7 @@ int attribute(cudaDeviceAttr which, int ordinal) {
 
 }  // namespace
 
-CudaDriver cuda_driver() {
+CudaDriver driver() {
   CudaDriver found;
   ignore(cudaDriverGetVersion(&found.driver_version));
   ignore(cudaRuntimeGetVersion(&found.runtime_version));
@@ -53,7 +51,7 @@ CudaDriver cuda_driver() {
   return found;
 }
 
-CudaDevice cuda_device(int ordinal) {
+CudaDevice device(int ordinal) {
   cudaDeviceProp properties;
   check(cudaGetDeviceProperties(&properties, ordinal), describing, ordinal);
   CudaDevice found = {
@@ -68,13 +66,13 @@ CudaDevice cuda_device(int ordinal) {
       .has_memory_pools = attribute(cudaDevAttrMemoryPoolsSupported, ordinal) != 0,
       .reads_host_memory = attribute(cudaDevAttrPageableMemoryAccess, ordinal) != 0,
   };
-  const gpu::DeviceScope scope(ordinal);
+  const DeviceScope scope(ordinal);
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
   check(cudaMemGetInfo(&free_bytes, &total_bytes), describing, ordinal);
   found.free_bytes = free_bytes;
   cudaFuncAttributes code{};
-  const cudaError_t status = cudaFuncGetAttributes(&code, gpu::widen_rows_kernel());
+  const cudaError_t status = cudaFuncGetAttributes(&code, widen_rows_kernel());
   ignore(status);
   if (status == cudaSuccess) {
     found.code_version = code.binaryVersion;
@@ -83,25 +81,31 @@ CudaDevice cuda_device(int ordinal) {
   return found;
 }
 
-struct DeviceCopy::State {
-  const Context context;  // the memory counts in its budget
-  gpu::DeviceBuffer<std::byte> memory;
+namespace {
+
+class OwnedMemory : public DeviceMemory {
+ public:
+  OwnedMemory(const Context& context, DeviceBuffer<std::byte> memory)
+      : context_(context), memory_(std::move(memory)) {}
+  const std::byte* data() const override { return memory_.data(); }
+
+ private:
+  const Context context_;  // the memory counts in its budget
+  DeviceBuffer<std::byte> memory_;
 };
 
-DeviceCopy::DeviceCopy(const Context& context, std::span<const std::byte> bytes) {
-  if (context.place().kind != DeviceKind::cuda)
-    fail(ErrorCode::unsupported, "{}: expected a context on a CUDA device, got {}", copying,
-         name(context.place()));
-  const gpu::CudaStream stream(context.state());
-  const gpu::DeviceScope scope(stream.ordinal());
-  gpu::DeviceBuffer<std::byte> memory(stream, bytes.size(), copying);
+}  // namespace
+
+std::unique_ptr<DeviceMemory> copy_to_device(const Context& context, std::span<const std::byte> bytes) {
+  const CudaStream stream(context.state());
+  const DeviceScope scope(stream.ordinal());
+  DeviceBuffer<std::byte> memory(stream, bytes.size(), copying);
   {
-    gpu::Staging staging(stream, copying);
+    Staging staging(stream, copying);
     constexpr std::size_t row_bytes = 4096;
     for (std::size_t first = 0; first < bytes.size();) {
       context.state().cancel.check();
-      const auto part =
-          bytes.subspan(first, std::min(bytes.size() - first, gpu::tuning::staging_piece_bytes));
+      const auto part = bytes.subspan(first, std::min(bytes.size() - first, tuning::staging_piece_bytes));
       const std::size_t width = std::min(row_bytes, part.size());
       const std::size_t rows = part.size() / width;
       staging.send({part.data(), ElementType::u8, rows, width, width}, memory.data() + first);
@@ -109,13 +113,7 @@ DeviceCopy::DeviceCopy(const Context& context, std::span<const std::byte> bytes)
     }
     stream.synchronize(copying);
   }
-  state_ = std::make_unique<State>(State{context, std::move(memory)});
+  return std::make_unique<OwnedMemory>(context, std::move(memory));
 }
 
-DeviceCopy::DeviceCopy(DeviceCopy&&) noexcept = default;
-DeviceCopy& DeviceCopy::operator=(DeviceCopy&&) noexcept = default;
-DeviceCopy::~DeviceCopy() = default;
-
-const std::byte* DeviceCopy::data() const { return state_->memory.data(); }
-
-}  // namespace nearwise
+}  // namespace nearwise::gpu

@@ -3,11 +3,9 @@
 #include <atomic>
 #include <utility>
 
-#include "backend/backend.h"
-#include "nearwise/cuda_device.h"
+#include "backend/cuda/backend.h"
 
-namespace nearwise {
-namespace gpu {
+namespace nearwise::gpu {
 namespace {
 
 // A tag for each operation: several have the same type.
@@ -47,17 +45,14 @@ Ops counted(Ops ops) {
   return ops;
 }
 
-}  // namespace gpu
-
-std::vector<OperationCalls> cuda_operation_calls() {
-  const Ops& ops = cuda_backend()->ops;
+std::vector<OperationCalls> operation_calls() {
+  const Ops& ops = backend().ops;
   std::vector<OperationCalls> found;
 #define OPERATION(result, name, parameters) \
-  if (ops.name != nullptr)                  \
-    found.push_back({#name, gpu::Counted<gpu::tags::name, decltype(Ops::name)>::calls.load()});
+  if (ops.name != nullptr) found.push_back({#name, Counted<tags::name, decltype(Ops::name)>::calls.load()});
 #include "backend/operations.def"
 #undef OPERATION
   return found;
 }
 
-}  // namespace nearwise
+}  // namespace nearwise::gpu

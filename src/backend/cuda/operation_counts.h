@@ -5,7 +5,7 @@
 
 namespace nearwise::gpu {
 
-// The table with every operation counted. For one table: cuda_operation_calls() has its counts.
+// The table with every operation counted. For one table: operation_calls() has its counts.
 Ops counted(Ops ops);
 
 }  // namespace nearwise::gpu

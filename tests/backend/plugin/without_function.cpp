@@ -1,0 +1,3 @@
+// A library that is no backend.
+extern "C" int not_a_backend();
+int not_a_backend() { return 0; }
