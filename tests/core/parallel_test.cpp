@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cfenv>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -118,6 +119,8 @@ TEST_P(ThreadsTest, AnExceptionStopsTasksNotYetBegun) {
   EXPECT_THROW(threads.for_each(tasks,
                                 [&](std::size_t) {
                                   if (begun++ == 0) throw std::runtime_error("first");
+                                  // The others must not end before a thread that was put off has thrown.
+                                  std::this_thread::sleep_for(std::chrono::microseconds(10));
                                 }),
                std::runtime_error);
   EXPECT_LT(begun, tasks);
