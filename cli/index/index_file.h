@@ -16,7 +16,7 @@
 
 namespace nearwise::cli {
 
-// A .nw file of another kind, or another suffix, is Error(invalid_argument).
+// An inverted file. A .nw file of another kind, or another suffix, is Error(invalid_argument).
 Ivf open_index(const Context& context, const std::filesystem::path& path);
 // Opens an index of any kind and returns use(index), for an Ivf& or a GraphIndex&.
 template <typename Use>
@@ -28,7 +28,7 @@ ExitCode with_index(const Context& context, const std::filesystem::path& path, c
   Ivf index = load_ivf(context, path);
   return use(index);
 }
-// Vectors in an index file, from its header.
+// Vectors in the file of an inverted file, from its header.
 std::uint64_t count_vectors(const std::filesystem::path& index);
 
 // Reports before the work what would fail after it. The output may be the input index, which is replaced at

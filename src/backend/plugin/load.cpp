@@ -15,9 +15,8 @@ constexpr const char* file_name = "libnearwise_cuda.so";
 // Without a file that is named.
 std::string not_installed() {
   return fmt::format(
-      "the CUDA backend is not installed: pip install nearwise-cuda13, or name its file in {} (looked for "
-      "the "
-      "Python package nearwise_cuda13, and for {} where the system looks for libraries)",
+      "the CUDA backend is not installed: pip install nearwise-cuda13, or name its file in {} "
+      "(looked for the Python package nearwise_cuda13, and for {} where the system looks for libraries)",
       cuda_variable, file_name);
 }
 

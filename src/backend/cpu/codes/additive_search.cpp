@@ -15,7 +15,7 @@ constexpr const char* operation = "additive_search";
 constexpr std::size_t codewords = 256;
 // Queries per tile: enough for all threads, fewer if there are many codes.
 constexpr std::size_t most_tile = 256;
-constexpr std::uint64_t usual_bytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t target_working_bytes = std::uint64_t{64} << 20;
 // Codes per task, which stay in the L1 cache for all its queries.
 constexpr std::size_t task_codes = 1024;
 constexpr std::size_t task_queries = 16;
@@ -89,7 +89,7 @@ void additive_search(Stream& stream, const AdditiveSearchArgs& args) {
   CpuStream& cpu = cpu_stream(stream);
   const AdditiveSearchShape shape = args.shape();
   const std::size_t queries = args.queries.rows();
-  const std::uint64_t available = std::min(usual_bytes, cpu.budget().available());
+  const std::uint64_t available = std::min(target_working_bytes, cpu.budget().available());
   std::size_t tile = std::min(most_tile, queries);
   while (tile > 1 && tile_bytes(stream, shape, tile) > available) tile = divide_up(tile, std::size_t{2});
   Buffer<double> offset(cpu.budget(), columns_of(shape));
