@@ -11,6 +11,7 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/commands.h"
@@ -24,8 +25,8 @@ namespace {
 
 struct Recall {
   std::size_t k = 0;
-  double k_at_k = 0;
-  double one_at_k = 0;
+  RecallEstimate k_at_k;
+  RecallEstimate one_at_k;
 };
 
 // One query at one k.
@@ -102,29 +103,24 @@ Hits count_hits(const Neighbors& result, std::size_t query, std::size_t k, bool 
   return hits;
 }
 
-// Of the first `queries` rows, for every k of ks; both sides must have as many. `measured` counts the queries
-// that were not skipped.
+// Of the first `queries` rows, for every k of ks; both sides must have as many. Empty if all were skipped.
 std::vector<Recall> recalls_at(const Neighbors& result, const Neighbors& truth, std::size_t queries,
-                               const std::vector<std::size_t>& ks, std::size_t& measured) {
+                               const std::vector<std::size_t>& ks) {
   const bool by_distance = has_distances(result) && has_distances(truth);
   Truth scratch;
   std::vector<Recall> recalls;
   for (const std::size_t k : ks) {
-    Recall recall{.k = k};
-    measured = 0;
+    std::vector<double> k_at_k;
+    std::vector<double> one_at_k;
     for (std::size_t query = 0; query < queries; ++query) {
       read_truth(truth, query, k, by_distance, scratch);
       const Hits hits = count_hits(result, query, k, by_distance, scratch);
       if (hits.possible == 0) continue;
-      ++measured;
-      recall.k_at_k += static_cast<double>(hits.found) / static_cast<double>(hits.possible);
-      recall.one_at_k += hits.found_first ? 1 : 0;
+      k_at_k.push_back(static_cast<double>(hits.found) / static_cast<double>(hits.possible));
+      one_at_k.push_back(hits.found_first ? 1 : 0);
     }
-    if (measured > 0) {
-      recall.k_at_k /= static_cast<double>(measured);
-      recall.one_at_k /= static_cast<double>(measured);
-    }
-    recalls.push_back(recall);
+    if (k_at_k.empty()) return {};
+    recalls.push_back({.k = k, .k_at_k = estimate_recall(k_at_k), .one_at_k = estimate_recall(one_at_k)});
   }
   return recalls;
 }
@@ -165,19 +161,25 @@ std::vector<std::size_t> choose_ks(const Session& session, const EvalArguments& 
   return ks;
 }
 
-void print_table(const std::vector<Recall>& recalls, std::size_t measured, bool by_distance) {
-  std::string text = fmt::format("{} queries, ties count by {}\n{:>6}  {:>11}  {:>10}\n", measured,
-                                 by_distance ? "distance" : "id", "k", "k-recall@k", "1-recall@k");
-  for (const Recall& recall : recalls)
-    text += fmt::format("{:>6}  {:>11.6f}  {:>10.6f}\n", recall.k, recall.k_at_k, recall.one_at_k);
+std::string interval(const RecallEstimate& recall) {
+  return fmt::format("{:.4f} to {:.4f}", recall.low, recall.high);
+}
+
+void print_table(const std::vector<Recall>& recalls, std::string_view ties) {
+  std::string text = fmt::format("{} queries, ties count by {}\n{:>6}  {:>10}  {:>16}  {:>10}  {:>16}\n",
+                                 recalls.front().k_at_k.rows, ties, "k", "k-recall@k", "95 % interval",
+                                 "1-recall@k", "95 % interval");
+  for (const auto& [k, k_at_k, one_at_k] : recalls)
+    text += fmt::format("{:>6}  {:>10.6f}  {:>16}  {:>10.6f}  {:>16}\n", k, k_at_k.value, interval(k_at_k),
+                        one_at_k.value, interval(one_at_k));
   print(text);
 }
 
-void print_json(const std::vector<Recall>& recalls, std::size_t measured, bool by_distance) {
-  Json json = {{"queries", measured}, {"ties", by_distance ? "distance" : "id"}, {"recall", Json::array()}};
-  for (const Recall& recall : recalls)
+void print_json(const std::vector<Recall>& recalls, std::string_view ties) {
+  Json json = {{"queries", recalls.front().k_at_k.rows}, {"ties", ties}, {"recall", Json::array()}};
+  for (const auto& [k, k_at_k, one_at_k] : recalls)
     json["recall"].push_back(
-        {{"k", recall.k}, {"k_recall_at_k", recall.k_at_k}, {"one_recall_at_k", recall.one_at_k}});
+        {{"k", k}, {"k_recall_at_k", to_json(k_at_k)}, {"one_recall_at_k", to_json(one_at_k)}});
   print(json);
 }
 
@@ -190,12 +192,12 @@ ExitCode run_eval(Session& session, const EvalArguments& arguments) {
   const std::size_t queries = count_queries(session, arguments, result.neighbors, truth.neighbors);
   const std::vector<std::size_t> ks = choose_ks(session, arguments, result.neighbors, truth.neighbors);
 
-  std::size_t measured = 0;
-  const std::vector<Recall> recalls = recalls_at(result.neighbors, truth.neighbors, queries, ks, measured);
-  if (measured == 0)
+  const std::vector<Recall> recalls = recalls_at(result.neighbors, truth.neighbors, queries, ks);
+  if (recalls.empty())
     throw InvalidData(fmt::format("eval: '{}' has no query with a neighbour", arguments.truth.string()));
   const bool by_distance = has_distances(result.neighbors) && has_distances(truth.neighbors);
-  session.json ? print_json(recalls, measured, by_distance) : print_table(recalls, measured, by_distance);
+  const std::string_view ties = by_distance ? "distance" : "id";
+  session.json ? print_json(recalls, ties) : print_table(recalls, ties);
   return ExitCode::ok;
 }
 

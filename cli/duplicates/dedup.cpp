@@ -51,7 +51,7 @@ void check_dedup_outputs(const Session& session, const DedupArguments& arguments
        {arguments.output, arguments.groups_output, arguments.removed_by_output}) {
     if (output.empty()) continue;
     require_suffix_for(Content::neighbors, output);
-    if (output == arguments.output && output.extension() == ".bin")
+    if (output == arguments.output && suffix_text(output) == ".bin")
       refuse(session, "row numbers must go to .npy, .ivecs or .ibin, or everything to .nw, got '{}'",
              output.string());
     check_output(session, output, {arguments.rows, arguments.scores});
@@ -228,11 +228,8 @@ void add_plan_dedup(CLI::App& parent, Session& session) {
       "  nearwise plan dedup vectors.fbin --similarity 0.95 --memory-limit 2GiB --work /disk/work\n\n"
       "Time and number of pairs are estimated on a sample, at least one pair for each vector.\n"
       "Fails if memory or disk do not suffice.");
-  arguments.work.folder = ".";
   add_dedup_options(parser, arguments);
-  add_output(parser, arguments.output, "Output of the run (default: kept.npy in the work folder)")
-      ->required(false);
-  add_folder(parser, "--work", arguments.work.folder, "Work folder of the run (default: .)");
+  add_plan_options(parser, arguments.output, arguments.work, "Output", "run", "kept.npy");
 }
 
 }  // namespace nearwise::cli

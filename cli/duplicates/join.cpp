@@ -89,11 +89,8 @@ void add_plan_join(CLI::App& parent, Session& session) {
       "  nearwise plan join vectors.fbin --similarity 0.95 --memory-limit 2GiB --work /disk/work\n\n"
       "Time and number of pairs are estimated on a sample, at least one pair for each vector.\n"
       "Fails if memory or disk do not suffice.");
-  arguments.work.folder = ".";
   add_threshold_options(parser, arguments);
-  add_output(parser, arguments.output, "Pairs of the join (default: pairs.nw in the work folder)")
-      ->required(false);
-  add_folder(parser, "--work", arguments.work.folder, "Work folder of the join (default: .)");
+  add_plan_options(parser, arguments.output, arguments.work, "Pairs", "join", "pairs.nw");
 }
 
 }  // namespace nearwise::cli

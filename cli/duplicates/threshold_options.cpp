@@ -59,8 +59,7 @@ void run_join_plan(Session& session, const Plan& plan, const Context& context,
     json.update(notes.json);
     remark(session, notes.line);
   };
-  json.update({{"tasks", to_json(run_plan(session, plan, context, arguments.work, note))},
-               {"work", arguments.work.folder.string()}});
+  json.update(run_plan(session, plan, context, arguments.work, note));
 }
 
 void add_threshold_options(CLI::App& parser, ThresholdArguments& arguments) {

@@ -42,8 +42,7 @@ ElementType choose_type(const Session& session, const ConvertArguments& argument
 ExitCode convert_vectors(Session& session, const ConvertArguments& arguments) {
   require_suffix_for(Content::vectors, arguments.output);
   // A quarter each: the chunk read, the chunk converted, and the buffers of reader and writer.
-  const std::uint64_t share =
-      arguments.memory_limit == 0 ? std::numeric_limits<std::uint64_t>::max() : arguments.memory_limit / 4;
+  const std::uint64_t share = arguments.memory_limit / 4;
   const auto chunk_bytes = static_cast<std::size_t>(std::clamp<std::uint64_t>(share, 1, largest_chunk_bytes));
   VectorReader reader = read_vectors(arguments.input, chunk_bytes);
   const ElementType to = choose_type(session, arguments, reader.type());
@@ -122,7 +121,7 @@ ExitCode convert_neighbors(Session& session, const ConvertArguments& arguments) 
     if (!file.provenance.empty()) file.provenance["rows"] = fmt::format("the first {} of {}", rows, all_rows);
   }
   const std::size_t k = file.neighbors.ids.cols();
-  const bool keeps_distances = is_container(arguments.output) || arguments.output.extension() == ".bin";
+  const bool keeps_distances = is_container(arguments.output) || suffix_text(arguments.output) == ".bin";
   if (has_distances(file.neighbors) && !keeps_distances)
     remark(session,
            fmt::format("{} holds ids only: distances are dropped", arguments.output.extension().string()));
@@ -164,8 +163,7 @@ void add_convert(CLI::App& parent, Session& session) {
   add_choice(parser, "--metric", arguments.metric, all_metrics,
              "Metric of neighbours that have none, for a .nw output");
   add_count(parser, "--limit-rows", arguments.limit_rows, 1, "Only the first N rows (default: all)");
-  add_bytes(parser, "--memory-limit", arguments.memory_limit,
-            "Bound on buffers; 0: no limit (default: 256MiB)");
+  add_memory_limit(parser, arguments.memory_limit, "Bound on buffers", "256MiB");
 }
 
 }  // namespace nearwise::cli

@@ -63,17 +63,15 @@ ExitCode run_planned_build(Session& session, const BuildArguments& arguments) {
   const Stopwatch watch;
   const Context context = open_context(arguments.context, arguments.seed);
   const Plan plan = make_plan(session, context, arguments);
-  const TaskCounts tasks = run_plan(session, plan, context, arguments.work);
+  const Json run = run_plan(session, plan, context, arguments.work);
   const GraphReport report = plan.report();
   Json json = {{"degree", arguments.degree},
                {"metric", name(arguments.metric)},
                {"method", name(arguments.method.value_or(GraphPlanMethod::partitions))}};
   json.update(describe_report(report, arguments.target_recall));
-  json.update({{"seconds", watch.seconds()},
-               {"tasks", to_json(tasks)},
-               {"output", arguments.output.string()},
-               {"work", arguments.work.folder.string()},
-               {"seed", arguments.seed}});
+  json.update(
+      {{"seconds", watch.seconds()}, {"output", arguments.output.string()}, {"seed", arguments.seed}});
+  json.update(run);
   json.update(describe_context(context));
   conclude(session, json,
            fmt::format("wrote {}: {}, {:.3g} s", arguments.output.string(), sentence(report.recall),
@@ -142,11 +140,8 @@ void add_plan_graph(CLI::App& parent, Session& session) {
       "  nearwise plan graph base.fbin --memory-limit 2GiB --work /disk/work\n\n"
       "Times are estimated from a short measurement on this machine. Fails if memory or disk do not "
       "suffice.");
-  arguments.work.folder = ".";
   add_build_options(parser, arguments);
-  add_output(parser, arguments.output, "Graph of the build (default: graph.nw in the work folder)")
-      ->required(false);
-  add_folder(parser, "--work", arguments.work.folder, "Work folder of the build (default: .)");
+  add_plan_options(parser, arguments.output, arguments.work, "Graph", "build", "graph.nw");
 }
 
 }  // namespace nearwise::cli

@@ -31,7 +31,7 @@ KnnGraph open_grouped(const Session& session, const GroupArguments& arguments) {
   const std::filesystem::path& output = arguments.output;
   if (!output.empty()) {
     require_suffix_for(Content::neighbors, output);
-    if (output.extension() == ".nw" || output.extension() == ".bin")
+    if (is_container(output) || suffix_text(output) == ".bin")
       refuse(session, "labels must go to .npy, .ivecs or .ibin, got '{}'", output.string());
     check_output(session, output, {arguments.graph});
   }

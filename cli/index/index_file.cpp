@@ -60,7 +60,7 @@ void remark_on_recall(const Session& session, const Ivf& index, std::size_t k, b
                               measured.target_recall, known));
 }
 
-Ivf open_index(const Context& context, const std::filesystem::path& path) {
+Ivf open_inverted_file(const Context& context, const std::filesystem::path& path) {
   inspect_as(path, "an inverted file", {"ivf"});
   return load_ivf(context, path);
 }

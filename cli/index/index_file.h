@@ -16,8 +16,8 @@
 
 namespace nearwise::cli {
 
-// An inverted file. A .nw file of another kind, or another suffix, is Error(invalid_argument).
-Ivf open_index(const Context& context, const std::filesystem::path& path);
+// A .nw file of another kind, or another suffix, is Error(invalid_argument).
+Ivf open_inverted_file(const Context& context, const std::filesystem::path& path);
 // Opens an index of any kind and returns use(index), for an Ivf& or a GraphIndex&.
 template <typename Use>
 ExitCode with_index(const Context& context, const std::filesystem::path& path, const Use& use) {

@@ -73,16 +73,14 @@ ExitCode run_planned_index_build(Session& session, const IndexBuildArguments& ar
   const Stopwatch watch;
   const Context context = open_context(arguments.context, arguments.seed);
   const Plan plan = make_plan(session, context, arguments);
-  const TaskCounts tasks = run_plan(session, plan, context, arguments.work);
-  Json more = {{"seed", arguments.seed},
-               {"seconds", watch.seconds()},
-               {"tasks", to_json(tasks)},
-               {"work", arguments.work.folder.string()}};
+  const Json run = run_plan(session, plan, context, arguments.work);
+  Json more = {{"seed", arguments.seed}, {"seconds", watch.seconds()}};
+  more.update(run);
   more.update(describe_context(context));
   if (arguments.kind == "graph")
     return report_graph_index(session, load_graph_index(context, arguments.output), arguments.output, more,
                               watch.seconds());
-  const Ivf index = open_index(context, arguments.output);
+  const Ivf index = open_inverted_file(context, arguments.output);
   return report_index(session, index, arguments.output, more,
                       fmt::format("{} bytes per vector, {:.3g} s", index.code_bytes(), watch.seconds()));
 }
@@ -94,11 +92,8 @@ void add_plan_index(CLI::App& parent, Session& session) {
       "  nearwise plan index base.fbin --memory-limit 2GiB --kind graph --work /disk/work\n\n"
       "Times are estimated from a short measurement on this machine. Fails if memory or disk do not "
       "suffice.");
-  arguments.work.folder = ".";
   add_index_build_options(parser, arguments);
-  add_output(parser, arguments.output, "Index of the build (default: index.nw in the work folder)")
-      ->required(false);
-  add_folder(parser, "--work", arguments.work.folder, "Work folder of the build (default: .)");
+  add_plan_options(parser, arguments.output, arguments.work, "Index", "build", "index.nw");
 }
 
 }  // namespace nearwise::cli

@@ -107,7 +107,7 @@ struct Searched {
 
 Searched open_ivf(const Session& session, const SearchArguments& arguments, const Context& context,
                   RowsView queries, RowsView vectors) {
-  const auto index = std::make_shared<const Ivf>(open_index(context, arguments.index));
+  const auto index = std::make_shared<const Ivf>(open_inverted_file(context, arguments.index));
   check_arguments(session, arguments, *index, queries, vectors);
   const std::size_t probes = arguments.probes.value_or(index->probes(arguments.k));
   return {.search =

@@ -89,8 +89,8 @@ ExitCode run_merge(Session& session, const UpdateArguments& arguments) {
   const Context context = open_context(arguments.context);
   Work work(session, context, "vectors", vectors);
   work.run([&](const Context& own) { merge_ivf_files(own, arguments.indexes, arguments.output, run); });
-  return report_index(session, open_index(context, arguments.output), arguments.output, {{"merged", merged}},
-                      fmt::format("{} merged", merged));
+  return report_index(session, open_inverted_file(context, arguments.output), arguments.output,
+                      {{"merged", merged}}, fmt::format("{} merged", merged));
 }
 
 void calibrate(const Session& session, Work& work, Ivf& index, const UpdateArguments& arguments,

@@ -15,7 +15,7 @@ namespace {
 struct TrainArguments {
   std::filesystem::path base;
   std::filesystem::path output;
-  std::string kind = "lsq";
+  std::string kind = "pq";
   std::size_t code_bytes = 8;
   std::optional<unsigned> bits;
   std::optional<std::size_t> rounds;
@@ -99,11 +99,11 @@ ExitCode run_train(Session& session, const TrainArguments& arguments) {
 void add_quantizer_train(CLI::App& parent, Session& session) {
   const auto [parser, arguments] =
       add_command(parent, session, run_train, "train", "Train a quantizer on the vectors of a file",
-                  "  nearwise quantizer train learn.fbin --kind lsq --code-bytes 8 -o quantizer.nw\n"
+                  "  nearwise quantizer train learn.fbin --code-bytes 8 -o quantizer.nw\n"
                   "  nearwise quantizer encode quantizer.nw base.fbin -o codes.u8bin\n\n"
                   "pq: product quantization; opq: with a trained rotation; lsq: additive quantization, the "
                   "most accurate\n"
-                  "and the slowest to encode.");
+                  "and the slowest to train and to encode.");
   add_path(parser, "base", arguments.base, "Training vectors: .npy .fbin .fvecs .u8bin ...")->required();
   add_output(parser, arguments.output, "Quantizer to write: .nw");
   add_choice<std::string>(parser, "--kind", arguments.kind, {"pq", "opq", "lsq"}, "Kind of quantizer");

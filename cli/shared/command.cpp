@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string_view>
 
 #include "cli/shared/text.h"
@@ -41,9 +40,7 @@ constexpr std::array synonyms = {Synonym{"l2", "sqeuclidean"},      Synonym{"l2s
 
 // Our word; a word that is ours but for its case, too. Empty if there is none.
 std::string meant_word(const std::vector<std::string>& words, const std::string& typed) {
-  std::string small;
-  for (const char letter : typed)
-    small += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  std::string small = lower_case(typed);
   if (const auto* const found = std::ranges::find(synonyms, small, &Synonym::theirs); found != synonyms.end())
     small = found->ours;
   return std::ranges::count(words, small) == 0 ? "" : small;
@@ -91,10 +88,16 @@ CLI::Option* add_number(CLI::App& parser, const std::string& name, std::optional
   return add_parsed(parser, name, "X", parse, description);
 }
 
-CLI::Option* add_bytes(CLI::App& parser, const std::string& name, std::uint64_t& value,
-                       const std::string& description) {
-  const auto parse = [&value](const std::string& text) { value = parse_bytes(text); };
-  return add_parsed(parser, name, "SIZE", parse, description);
+CLI::Option* add_memory_limit(CLI::App& parser, std::uint64_t& value, const std::string& description,
+                              const std::string& otherwise) {
+  const auto parse = [&value, otherwise](const std::string& text) {
+    value = parse_bytes(text);
+    if (value == 0)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("at least 1 byte (leave the option out for {})", otherwise));
+  };
+  return add_parsed(parser, "--memory-limit", "SIZE", parse,
+                    fmt::format("{} (default: {})", description, otherwise));
 }
 
 CLI::Option* add_path(CLI::App& parser, const std::string& name, std::filesystem::path& value,

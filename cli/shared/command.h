@@ -58,8 +58,9 @@ CLI::Option* add_number(CLI::App& parser, const std::string& name, double& value
                         const std::string& description);
 CLI::Option* add_number(CLI::App& parser, const std::string& name, std::optional<double>& value,
                         const std::string& description);
-CLI::Option* add_bytes(CLI::App& parser, const std::string& name, std::uint64_t& value,
-                       const std::string& description);
+// --memory-limit. 0 is refused, as in Python; `otherwise` is what holds without the option: "no limit".
+CLI::Option* add_memory_limit(CLI::App& parser, std::uint64_t& value, const std::string& description,
+                              const std::string& otherwise);
 // Whether the file exists is checked by the command, which reports it with an exit code of its own.
 CLI::Option* add_path(CLI::App& parser, const std::string& name, std::filesystem::path& value,
                       const std::string& description);

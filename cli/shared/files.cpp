@@ -52,7 +52,7 @@ Suffix suffix_named(std::string_view text) {
 }
 
 // Of an output.
-Suffix suffix_of(const std::filesystem::path& path) { return suffix_named(path.extension().string()); }
+Suffix suffix_of(const std::filesystem::path& path) { return suffix_named(suffix_text(path)); }
 
 // Of a file to read.
 Suffix known_suffix_of(const std::filesystem::path& path) { return suffix_named("." + format_of(path)); }
@@ -76,7 +76,7 @@ void require_holds(Content content, const std::filesystem::path& path) {
 
 // How the vectors of a file of another kind come into one that is read.
 std::string_view way_to_vectors(const std::filesystem::path& path) {
-  const std::string suffix = path.extension().string();
+  const std::string suffix = suffix_text(path);
   if (suffix == ".parquet")
     return "; nearwise.arrow.to_vectors, of the Python package, makes one of a column";
   if (suffix == ".nw") return "; an index is searched by 'nearwise index search'";
@@ -128,11 +128,13 @@ std::vector<Id> read_lines(const std::filesystem::path& path) {
 
 }  // namespace
 
-bool is_container(const std::filesystem::path& path) { return path.extension() == ".nw"; }
+std::string suffix_text(const std::filesystem::path& path) { return lower_case(path.extension().string()); }
+
+bool is_container(const std::filesystem::path& path) { return suffix_text(path) == ".nw"; }
 
 bool holds_npy(const std::filesystem::path& path) {
   const std::string head = head_of(path);
-  return head.starts_with(npy_magic) || (path.extension() == ".npy" && !head.starts_with(container_magic));
+  return head.starts_with(npy_magic) || (suffix_text(path) == ".npy" && !head.starts_with(container_magic));
 }
 
 bool holds_container(const std::filesystem::path& path) {
@@ -143,7 +145,7 @@ bool holds_container(const std::filesystem::path& path) {
 std::string format_of(const std::filesystem::path& path) {
   if (holds_npy(path)) return "npy";
   if (holds_container(path)) return "nw";
-  const std::string suffix = path.extension().string();
+  const std::string suffix = suffix_text(path);
   return suffix.empty() ? suffix : suffix.substr(1);
 }
 
@@ -257,7 +259,7 @@ std::vector<Id> read_ids(const std::filesystem::path& path) {
 void require_fits(const std::filesystem::path& path, std::uint64_t limit) {
   std::error_code missing;
   const std::uintmax_t bytes = std::filesystem::file_size(path, missing);
-  if (limit == 0 || missing) return;
+  if (missing) return;
   // 32-bit ids become 64-bit ones; everything else keeps its size.
   const std::uintmax_t needed = holds_container(path) ? bytes : 2 * bytes;
   if (needed > limit)

@@ -32,6 +32,9 @@ Content content_of(const std::filesystem::path& path);
 // The element type of a vector suffix; none for .npy, which holds several.
 std::optional<ElementType> element_type_of(const std::filesystem::path& path);
 
+// ".fbin", also of base.FBIN: the library matches suffixes without regard to case, too.
+std::string suffix_text(const std::filesystem::path& path);
+
 // Throws Error(invalid_argument), listing the suffixes that can hold such content, if this one cannot.
 void require_suffix_for(Content content, const std::filesystem::path& path);
 // The same for the objects kept in .nw files; `what` is "an index", "a graph".
@@ -63,8 +66,7 @@ bool has_distances(const Neighbors& neighbors);
 // negative id is InvalidData.
 std::vector<Id> read_ids(const std::filesystem::path& path);
 
-// Throws Error(out_of_memory) if reading the neighbours of `path` could take more than `limit` bytes (0: no
-// limit).
+// Throws Error(out_of_memory) if reading the neighbours of `path` could take more than `limit` bytes.
 void require_fits(const std::filesystem::path& path, std::uint64_t limit);
 
 // The time in UTC that SOURCE_DATE_EPOCH (seconds since 1970) fixes, for files that are reproducible byte for

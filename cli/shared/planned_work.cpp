@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -83,6 +85,21 @@ std::string needs_of(const Plan& plan, const Context& context, const std::filesy
       format_bytes(context.memory_limit()), format_bytes(plan.least_memory_bytes()));
 }
 
+// How many tasks a run found in which state.
+struct TaskCounts {
+  std::size_t done = 0;
+  std::size_t done_before = 0;
+  std::size_t not_needed = 0;
+  std::size_t repaired = 0;
+};
+
+Json to_json(const TaskCounts& counts) {
+  return {{"done", counts.done},
+          {"done_before", counts.done_before},
+          {"not_needed", counts.not_needed},
+          {"repaired", counts.repaired}};
+}
+
 Json json_of(const Plan& plan, const Context& context, const std::filesystem::path& work) {
   Json tasks = Json::array();
   for (const PlannedTask& task : plan.tasks())
@@ -117,6 +134,14 @@ CLI::Option* add_work_options(CLI::App& parser, WorkArguments& arguments) {
   return work;
 }
 
+void add_plan_options(CLI::App& parser, std::filesystem::path& output, WorkArguments& arguments,
+                      const std::string& result, const std::string& run, const std::string& file) {
+  arguments.folder = ".";
+  add_output(parser, output, fmt::format("{} of the {} (default: {} in the work folder)", result, run, file))
+      ->required(false);
+  add_folder(parser, "--work", arguments.folder, fmt::format("Work folder of the {} (default: .)", run));
+}
+
 Provenance describe_planned_run(const std::string& command, const std::string& base) {
   Provenance provenance = {{"command", command}, {"version", "nearwise " + version()}, {"base", base}};
   if (const std::optional<std::string> time = fixed_time()) provenance["time"] = *time;
@@ -136,15 +161,8 @@ ExitCode print_plan(const Session& session, const Plan& plan, const Context& con
   return ExitCode::ok;
 }
 
-Json to_json(const TaskCounts& counts) {
-  return {{"done", counts.done},
-          {"done_before", counts.done_before},
-          {"not_needed", counts.not_needed},
-          {"repaired", counts.repaired}};
-}
-
-TaskCounts run_plan(Session& session, const Plan& plan, const Context& context, const WorkArguments& work,
-                    const std::function<void()>& before_removal) {
+Json run_plan(Session& session, const Plan& plan, const Context& context, const WorkArguments& work,
+              const std::function<void()>& before_removal) {
   TaskCounts counts;
   Stopwatch since;
   Work running(session, context);
@@ -173,7 +191,7 @@ TaskCounts run_plan(Session& session, const Plan& plan, const Context& context, 
   if (!work.keep) plan.remove_work();
   remark(session, work.keep ? fmt::format("{} is no longer needed", work.folder.string())
                             : fmt::format("removed the intermediate files in {}", work.folder.string()));
-  return counts;
+  return {{"tasks", to_json(counts)}, {"work", work.folder.string()}};
 }
 
 }  // namespace nearwise::cli

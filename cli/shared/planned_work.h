@@ -2,7 +2,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -21,6 +20,11 @@ struct WorkArguments {
 };
 CLI::Option* add_work_options(CLI::App& parser, WorkArguments& arguments);
 
+// -o and --work of a verb of `nearwise plan`, neither required. For the help: the result ("Graph") of the run
+// ("build"), and the default name of the result in the work folder.
+void add_plan_options(CLI::App& parser, std::filesystem::path& output, WorkArguments& arguments,
+                      const std::string& result, const std::string& run, const std::string& file);
+
 // Provenance of a result of which `command` has only what its bytes depend on. There is a time only with
 // SOURCE_DATE_EPOCH: a build that is interrupted, or runs again, must write the same bytes.
 Provenance describe_planned_run(const std::string& command, const std::string& base);
@@ -35,19 +39,11 @@ struct PlanNotes {
 ExitCode print_plan(const Session& session, const Plan& plan, const Context& context,
                     const std::filesystem::path& work, const PlanNotes& notes = {});
 
-// How many tasks a run found in which state.
-struct TaskCounts {
-  std::size_t done = 0;
-  std::size_t done_before = 0;
-  std::size_t not_needed = 0;
-  std::size_t repaired = 0;
-};
-Json to_json(const TaskCounts& counts);
-
 // Runs the remaining tasks, with a remark for each, then deletes their files unless --keep-work is given.
-// Throws Error(cannot_create) at the start if the disk is too small. before_removal: called while the files
-// are there.
-TaskCounts run_plan(Session& session, const Plan& plan, const Context& context, const WorkArguments& work,
-                    const std::function<void()>& before_removal = {});
+// Returns the number of tasks found in each state, and the folder: `tasks` and `work` of a report. Throws
+// Error(cannot_create) at the start if the disk is too small. before_removal: called while the files are
+// there.
+Json run_plan(Session& session, const Plan& plan, const Context& context, const WorkArguments& work,
+              const std::function<void()>& before_removal = {});
 
 }  // namespace nearwise::cli

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -56,12 +55,9 @@ std::uint64_t parse_bytes(std::string_view text) {
   text.remove_suffix(text.size() - std::min(text.find_last_not_of(' ') + 1, text.size()));
   const std::size_t number_end = std::min(text.find_first_not_of("0123456789."), text.size());
   const std::string_view number = text.substr(0, number_end);
-  std::string unit;
-  for (const char letter : text.substr(number_end)) {
-    if (letter == ' ' && unit.empty()) continue;
-    unit += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  }
-  const std::optional<std::uint64_t> scale = unit_bytes(unit);
+  std::string_view unit = text.substr(number_end);
+  unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
+  const std::optional<std::uint64_t> scale = unit_bytes(lower_case(unit));
   if (!scale) throw refuse();
 
   const std::size_t point = std::min(number.find('.'), number.size());
@@ -132,6 +128,13 @@ std::string format_utc(std::int64_t unix_seconds) {
                 fmt::format("{} seconds since 1970 are out of range", unix_seconds));
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+std::string lower_case(std::string_view text) {
+  std::string small(text);
+  for (char& letter : small)
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  return small;
 }
 
 std::string quote(std::string_view argument) {

@@ -28,6 +28,9 @@ std::string format_count(double count);             // "12.3 k"
 std::string format_duration(double seconds);        // "0:07", "1:02:03"
 std::string format_utc(std::int64_t unix_seconds);  // "2026-11-15T03:12:34Z"
 
+// Of ASCII letters: "FBIN" becomes "fbin".
+std::string lower_case(std::string_view text);
+
 // An argument quoted for a shell.
 std::string quote(std::string_view argument);
 

@@ -10,8 +10,8 @@
 namespace nearwise::cli {
 
 void add_context_options(CLI::App& parser, ContextArguments& arguments) {
-  add_bytes(parser, "--memory-limit", arguments.memory_limit,
-            "Bound on working memory and results: 2GiB, 500MB, 1073741824 (default: no limit)");
+  add_memory_limit(parser, arguments.memory_limit,
+                   "Bound on working memory and results: 2GiB, 500MB, 1073741824", "no limit");
   add_count(parser, "--threads", arguments.threads, 1, "Threads (default: all CPUs)")->default_str("");
   parser.add_option("--device", arguments.device, "Device: cpu, cuda or cuda:N")
       ->type_name("NAME")

@@ -19,7 +19,7 @@
 namespace nearwise::cli {
 
 struct ContextArguments {
-  std::uint64_t memory_limit = 0;
+  std::uint64_t memory_limit = 0;  // 0: the option was not given
   std::size_t threads = 0;
   std::string device = "cpu";
   std::string isa;

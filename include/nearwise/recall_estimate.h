@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "nearwise/export.h"
 
 namespace NEARWISE_EXPORT nearwise {
 
-// A neighbour counts as found if it is no farther than the k-th exact one.
+// A neighbour counts as found if it is no farther than the k-th exact one; in a calibration of an Ivf, if it
+// is one of the k exact ones.
 struct RecallEstimate {
   double value = 0;
   // Wilson's interval. Both ends equal `value` if the sample is the whole data set or the search was exact.
@@ -17,5 +19,9 @@ struct RecallEstimate {
 
   friend bool operator==(const RecallEstimate&, const RecallEstimate&) = default;
 };
+
+// The mean of `recalls`: one number from 0 to 1 for each query, at least one. Queries count as a sample of
+// many more.
+RecallEstimate estimate_recall(std::span<const double> recalls);
 
 }  // namespace nearwise

@@ -81,6 +81,29 @@ def test_the_suffix_decides_where_the_content_cannot(nearwise, base, tmp_path):
     nearwise("verify", "empty.npy", expect=65)
 
 
+def test_suffixes_are_matched_in_any_case(nearwise, base, tmp_path):
+    copied(tmp_path, "base.fbin", "BASE.FBIN")
+    file = nearwise("info", "BASE.FBIN", "--json").json["files"][0]
+    assert (file["content"], file["format"], file["rows"], file["type"]) == ("vectors", "fbin", 300, "f32")
+    nearwise("convert", "BASE.FBIN", "-o", "Again.FVecs")
+    copied(tmp_path, "Again.FVecs", "again.fvecs")
+    np.testing.assert_array_equal(formats.read_vectors(tmp_path / "again.fvecs"), base)
+    nearwise("knn", "BASE.FBIN", "base.fbin", "-k", 3, "-o", "FOUND.NW")
+    assert nearwise("info", "FOUND.NW", "--json").json["files"][0]["content"] == "neighbors"
+    assert "distances are dropped" not in nearwise("convert", "FOUND.NW", "-o", "FOUND.BIN").err
+    assert "1.000" in nearwise("eval", "FOUND.BIN", "FOUND.NW", "-k", 3).out
+    (tmp_path / "IDS.TXT").write_text("1\n2\n")
+    nearwise("knn", "base.fbin", "base.fbin", "-k", 2, "--filter", "IDS.TXT", "-o", "found.npy")
+    assert set(np.load(tmp_path / "found.npy").ravel()) == {1, 2}
+    nearwise("index", "build", "BASE.FBIN", "--lists", 4, "-o", "INDEX.NW")
+    nearwise("index", "search", "INDEX.NW", "BASE.FBIN", "-k", 3)
+    for command in (["dedup", "base.fbin", "--radius", 1], ["graph", "components", "FOUND.NW"]):
+        assert "got 'x.BIN'" in nearwise(*command, "-o", "x.BIN", expect=2).err
+    (tmp_path / "base.CSV").write_text("1,2\n")
+    assert "suffix '.CSV' cannot hold vectors" in nearwise("knn", "base.CSV", "base.fbin", expect=2).err
+    assert "numpy.save writes" in nearwise("knn", "base.CSV", "base.fbin", expect=2).err
+
+
 def test_outputs_follow_their_suffix(nearwise, base, tmp_path):
     nearwise("convert", copied(tmp_path, "base.npy", "plain"), "-o", "base.fvecs")
     np.testing.assert_array_equal(formats.read_vectors(tmp_path / "base.fvecs"), base)

@@ -11,7 +11,7 @@ def write_ids(path, rows):
 def recalls(nearwise, *arguments):
     """{k: (k-recall@k, 1-recall@k)}"""
     report = nearwise("eval", "--json", *arguments).json
-    return {entry["k"]: (entry["k_recall_at_k"], entry["one_recall_at_k"]) for entry in report["recall"]}
+    return {entry["k"]: (entry["k_recall_at_k"]["value"], entry["one_recall_at_k"]["value"]) for entry in report["recall"]}
 
 
 def assert_close(found, expected):
@@ -83,7 +83,21 @@ def test_table_for_people(nearwise, tmp_path):
     write_ids(tmp_path / "ids.ivecs", [[1, 2]])
     lines = nearwise("eval", "ids.ivecs", "ids.ivecs", "-k", 1, "-k", 2).out.splitlines()
     assert lines[0] == "1 queries, ties count by id"
-    assert [line.split() for line in lines[2:]] == [["1", "1.000000", "1.000000"], ["2", "1.000000", "1.000000"]]
+    assert [line.split()[:2] for line in lines[2:]] == [["1", "1.000000"], ["2", "1.000000"]]
+
+
+def test_recall_has_an_interval_for_the_number_of_queries(nearwise, tmp_path):
+    lengths = []
+    for queries in (10, 1000):
+        write_ids(tmp_path / "result.ivecs", [[1, 2], [3, 9]] * (queries // 2))
+        write_ids(tmp_path / "truth.ivecs", [[1, 2], [3, 4]] * (queries // 2))
+        (entry,) = nearwise("eval", "result.ivecs", "truth.ivecs", "-k", 2, "--json").json["recall"]
+        recall = entry["k_recall_at_k"]
+        assert recall["value"] == 0.75
+        assert recall["rows"] == queries
+        assert recall["low"] < 0.75 < recall["high"]
+        lengths.append(recall["high"] - recall["low"])
+    assert lengths[1] < lengths[0] / 5
 
 
 def test_limit_queries(nearwise, tmp_path):

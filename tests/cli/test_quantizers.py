@@ -42,6 +42,17 @@ def test_there_and_back(nearwise, base, tmp_path, codec):
     assert "ok" in nearwise("verify", "words.nw").out
 
 
+def test_the_default_kind_is_pq(nearwise, base, tmp_path):
+    time = {"SOURCE_DATE_EPOCH": "1"}
+    told = nearwise("quantizer", "train", "base.fbin", "-o", "words.nw", "--json", env=time).json
+    assert (told["kind"], told["code_bytes"]) == ("pq", 8)
+    nearwise("quantizer", "train", "base.fbin", "--kind", "pq", "-o", "named.nw", env=time)
+    for name in ("words", "named"):
+        nearwise("quantizer", "encode", name + ".nw", "base.fbin", "-o", name + ".u8bin")
+    assert (tmp_path / "words.u8bin").read_bytes() == (tmp_path / "named.u8bin").read_bytes()
+    assert "--kind pq|opq|lsq=pq " in nearwise("quantizer", "train", "--help").out
+
+
 def test_lsq_loses_less_than_product_codes(nearwise, base):
     errors = {}
     for codec, options in TRAIN.items():
@@ -64,7 +75,7 @@ def test_formats_hold_the_same_codes(nearwise, base, tmp_path, suffix):
 
 def test_threads_and_seed(nearwise, base, tmp_path):
     def codes(*options):
-        nearwise("quantizer", "train", "base.fbin", *TRAIN["lsq"], *options, "-o", "words.nw", env={"SOURCE_DATE_EPOCH": "1"})
+        nearwise("quantizer", "train", "base.fbin", "--kind", "lsq", *TRAIN["lsq"], *options, "-o", "words.nw", env={"SOURCE_DATE_EPOCH": "1"})
         nearwise("quantizer", "encode", "words.nw", "base.fbin", *options, "-o", "codes.u8bin")
         return (tmp_path / "codes.u8bin").read_bytes()
 
@@ -72,14 +83,14 @@ def test_threads_and_seed(nearwise, base, tmp_path):
 
 
 def test_more_iterations_lose_less(nearwise, base):
-    nearwise("quantizer", "train", "base.fbin", *TRAIN["lsq"], "-o", "words.nw")
+    nearwise("quantizer", "train", "base.fbin", "--kind", "lsq", *TRAIN["lsq"], "-o", "words.nw")
     few, many = (nearwise("quantizer", "encode", "words.nw", "base.fbin", "--iterations", count, "-o", "codes.u8bin", "--json").json
                  for count in (1, 24))
     assert many["error"] < few["error"]
 
 
 def test_what_a_file_says_of_itself(nearwise, base):
-    nearwise("quantizer", "train", "base.fbin", *TRAIN["lsq"], "-o", "words.nw")
+    nearwise("quantizer", "train", "base.fbin", "--kind", "lsq", *TRAIN["lsq"], "-o", "words.nw")
     file = nearwise("info", "words.nw", "--json").json["files"][0]
     assert (file["content"], file["codebooks"], file["dim"]) == ("additive_quantizer", 3, DIM)
     assert file["metadata"]["provenance.base"].startswith("base.fbin, ")
@@ -89,10 +100,11 @@ def test_what_a_file_says_of_itself(nearwise, base):
     "command, code, words",
     [
         (["quantizer", "train", "base.fbin", "--kind", "abacus", "-o", "words.nw"], 2, "abacus"),
-        (["quantizer", "train", "base.fbin", "--code-bytes", 1, "-o", "words.nw"], 2, "must be 2 to 33"),
+        (["quantizer", "train", "base.fbin", "--kind", "lsq", "--code-bytes", 1, "-o", "words.nw"], 2, "must be 2 to 33"),
         (["quantizer", "train", "base.fbin", "--kind", "pq", "--code-bytes", 13, "-o", "words.nw"], 2, "makes 13 sub-quantizers, 'base.fbin' has only 12 dimensions"),
         (["quantizer", "train", "base.fbin", "--kind", "pq", "--rounds", 2, "-o", "words.nw"], 2, "--kind lsq and opq"),
-        (["quantizer", "train", "base.fbin", "--bits", 4, "-o", "words.nw"], 2, "--kind pq and opq"),
+        (["quantizer", "train", "base.fbin", "--rounds", 2, "-o", "words.nw"], 2, "--kind lsq and opq, got --kind pq"),
+        (["quantizer", "train", "base.fbin", "--kind", "lsq", "--bits", 4, "-o", "words.nw"], 2, "--kind pq and opq"),
         (["quantizer", "train", "few.fbin", "-o", "words.nw"], 2, "at least 256 training vectors"),
         (["quantizer", "train", "base.fbin", "-o", "words.fbin"], 2, "cannot hold a quantizer"),
         (["quantizer", "train", "absent.fbin", "-o", "words.nw"], 66, "absent.fbin"),
@@ -120,7 +132,7 @@ def test_what_is_refused(nearwise, base, tmp_path, command, code, words):
 def test_ctrl_c_leaves_nothing(start, tmp_path):
     rows = np.random.default_rng(1).standard_normal((20_000, 64), dtype=np.float32)
     formats.write_vectors(tmp_path / "base.fbin", rows)
-    process = start("quantizer", "train", "base.fbin", "--rounds", "10000", "--threads", "1", "-o", "words.nw")
+    process = start("quantizer", "train", "base.fbin", "--kind", "lsq", "--rounds", "10000", "--threads", "1", "-o", "words.nw")
     time.sleep(1.5)
     process.send_signal(signal.SIGINT)
     assert process.wait(20) == 130

@@ -107,13 +107,27 @@ def test_files_of_other_kinds_are_told_what_to_do(nearwise, small, tmp_path):
         ("base.csv", "; in Python, numpy.save writes an array as .npy"),
         ("base.parquet", "nearwise.arrow.to_vectors, of the Python package, makes one of a column"),
         ("index.nw", "an index is searched by 'nearwise index search'"),
-        ("double.npy", "found '<f8' (save array.astype(numpy.float32) of it)"),
+        ("double.npy", "found '<f8' (float64: save array.astype(numpy.float32) of it, "),
         ("one.npy", "2 dimensions expected, found 1 (for one vector save array[None, :])"),
     ]:
         error = nearwise("knn", name, "queries.fbin", "-k", 1, expect=65 if name.endswith(".npy") else 2).err
         assert words in error and error.count("\n") == 1, name
     assert "missing.fbin: No such file" in nearwise("knn", "missing.fbin", "queries.fbin", expect=66).err
     assert "use one of .nw, .ivecs" in nearwise("knn", "base.fbin", "queries.fbin", "-o", "found.csv", expect=2).err
+
+
+def test_float64_is_refused_with_the_conversion_that_helps(nearwise, small, tmp_path):
+    base, _ = small
+    np.save(tmp_path / "double.npy", base.astype(np.float64))
+    np.save(tmp_path / "ids.npy", np.arange(5.0)[:, None])
+    for command in (["convert", "double.npy", "-o", "out.fbin"], ["index", "build", "double.npy", "-o", "index.nw"],
+                    ["knn", "base.fbin", "queries.fbin", "--filter", "ids.npy"]):
+        error = nearwise(*command, expect=65).err
+        assert "(float64: save array.astype(numpy.float32) of it, or of ids array.astype(numpy.int64))" in error
+    np.save(tmp_path / "single.npy", np.load(tmp_path / "double.npy").astype(np.float32))
+    nearwise("convert", "single.npy", "-o", "out.fbin")
+    np.save(tmp_path / "ids.npy", np.load(tmp_path / "ids.npy").astype(np.int64))
+    nearwise("knn", "base.fbin", "queries.fbin", "-k", 2, "--filter", "ids.npy")
 
 
 def test_more_neighbours_than_vectors_name_the_option(nearwise, small):
@@ -129,6 +143,16 @@ def commands_of(nearwise, *path):
     lines = text.split("Subcommands:\n")[1].splitlines()
     names = [line.split()[0] for line in lines[: lines.index("") if "" in lines else None]]
     return [command for name in names for command in commands_of(nearwise, *path, name)]
+
+
+def test_a_memory_limit_of_0_is_refused_by_every_command(nearwise):
+    commands = [command for command in commands_of(nearwise) if "--memory-limit" in nearwise(*command, "--help").out]
+    assert len(commands) > 15 and ("convert",) in commands and ("plan", "join") in commands
+    for command in commands:
+        otherwise = "256MiB" if command == ("convert",) else "no limit"
+        for size in ("0", "0GiB"):
+            error = nearwise(*command, "--memory-limit", size, expect=2).err
+            assert f"--memory-limit must be at least 1 byte (leave the option out for {otherwise}), got '{size}'" in error
 
 
 def test_every_command_has_an_example_and_short_lines(nearwise):

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/cancellable.h"
 #include "core/checked.h"
 #include "io/files/little_endian.h"
 #include "io/files/mapped_file.h"
@@ -19,7 +20,10 @@ namespace {
 Matrix<Id> widen(const VectorLayout& layout, std::span<const std::byte> bytes, const std::string& source) {
   Matrix<Id> ids(layout.rows, layout.dim);
   const std::size_t size = stored_size(layout.type);
+  check_cancelled();
+  CancellableSteps steps;
   for (std::size_t row = 0; row < layout.rows; ++row) {
+    steps.add(1 + layout.dim);
     const std::byte* from = bytes.data() + layout.data_offset + row * layout.stride_bytes;
     for (std::size_t i = 0; i < layout.dim; ++i, from += size) {
       const Id id = layout.type == StoredType::i32 ? Id{load<std::int32_t>(from)} : load<std::int64_t>(from);
@@ -53,8 +57,13 @@ Neighbors parse_ground_truth(std::span<const std::byte> bytes, const std::string
     fail(ErrorCode::corrupt, "{}: at least one neighbour per row expected, found 0", source);
 
   Neighbors neighbors{widen(layout, bytes, source), Matrix<float>(layout.rows, layout.dim)};
-  const std::size_t ids_bytes = layout.rows * layout.stride_bytes;
-  if (ids_bytes != 0) std::memcpy(neighbors.distances.data(), bytes.data() + 8 + ids_bytes, ids_bytes);
+  const std::byte* const distances = bytes.data() + 8 + layout.rows * layout.stride_bytes;
+  CancellableSteps steps;
+  for (std::size_t row = 0; row < layout.rows; ++row) {
+    steps.add(1 + layout.dim);
+    std::memcpy(neighbors.distances.row(row).data(), distances + row * layout.stride_bytes,
+                layout.stride_bytes);
+  }
   return neighbors;
 }
 

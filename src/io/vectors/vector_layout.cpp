@@ -31,6 +31,13 @@ constexpr std::array suffixes = {
 // More is no vector. Also keeps an empty file, whose length bounds nothing, from naming an absurd dim.
 constexpr std::uint64_t most_dim = 0x7FFFFFFF;
 
+// Of ASCII letters, whatever the locale: some systems make BASE.FBIN of base.fbin.
+std::string lower_case(std::string text) {
+  for (char& letter : text)
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  return text;
+}
+
 // The only element types whose files mean the same on every machine.
 StoredType parse_descr(const std::string& descr, const std::string& source) {
   struct Known {
@@ -55,7 +62,8 @@ StoredType parse_descr(const std::string& descr, const std::string& source) {
          source, accepted, descr);
   const bool is_double = descr == "<f8";
   fail(ErrorCode::invalid_argument, "{}: elements {} expected, found '{}'{}", source, accepted, descr,
-       is_double ? " (save array.astype(numpy.float32) of it)" : "");
+       is_double ? " (float64: save array.astype(numpy.float32) of it, or of ids array.astype(numpy.int64))"
+                 : "");
 }
 
 // Fills in the stride and compares what rows and dim say with the length of the file.
@@ -173,9 +181,10 @@ ElementType element_type(StoredType type) {
 
 const Suffix& suffix_of(const std::filesystem::path& path, std::string_view operation) {
   const std::string given = path.extension().native();
+  const std::string wanted = lower_case(given);
   std::string known;
   for (const Suffix& suffix : suffixes) {
-    if (suffix.text == given) return suffix;
+    if (suffix.text == wanted) return suffix;
     known += " ";
     known += suffix.text;
   }

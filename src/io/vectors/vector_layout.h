@@ -41,7 +41,7 @@ struct Suffix {
   std::optional<StoredType> type;  // none: the file says it
 };
 
-// Throws Error(invalid_argument) with the known suffixes.
+// Matched in upper or lower case. Throws Error(invalid_argument) with the known suffixes.
 const Suffix& suffix_of(const std::filesystem::path& path, std::string_view operation);
 
 // The format that the first bytes of a file say (.npy and .nw have magic numbers), or else the suffix.

@@ -115,7 +115,7 @@ std::vector<Hostile> hostile_files() {
       {".npy", npy("'|O'", "False", "(2, 3)", 48), invalid, "Python objects"},
       {".npy", npy("'>f4'", "False", "(2, 3)", 24), invalid, "big-endian"},
       {".npy", npy("'<f8'", "False", "(2, 3)", 48), invalid,
-       "found '<f8' (save array.astype(numpy.float32) of it)"},
+       "found '<f8' (float64: save array.astype(numpy.float32) of it, or of ids array.astype(numpy.int64))"},
       {".npy", npy("'<c8'", "False", "(2, 3)", 48), invalid, "found '<c8'"},
       {".npy", npy("'<U3'", "False", "(2, 3)", 48), invalid, "found '<U3'"},
       {".npy", npy("[('a', '<f4')]", "False", "(2, 3)", 24), invalid, "structured"},

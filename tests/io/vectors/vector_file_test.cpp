@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cstring>
 #include <limits>
 
@@ -161,6 +162,35 @@ TEST(VectorFile, BytesOfEveryLayout) {
       std::string("\x93NUMPY\1\0\x76\0", 10) + "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }";
   npy.resize(127, ' ');
   EXPECT_EQ(read_all(folder / "a.npy"), bytes(npy + "\n\1\2\3\4\5\6"));
+}
+
+TEST(VectorFile, SuffixesAreMatchedInAnyCase) {
+  const TemporaryFolder folder;
+  for (const FormatCase& format : formats) {
+    std::string suffix = format.suffix;
+    for (char& letter : suffix) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+    const auto data = make_rows(6 * element_size(format.type));
+    const RowsView rows(data.data(), format.type, 2, 3, 3 * element_size(format.type));
+    for (const std::string& name : {"lower" + std::string(format.suffix), "UPPER" + suffix}) {
+      VectorWriter writer(folder / name, format.type, 3);
+      writer.append(rows);
+      writer.commit();
+    }
+    EXPECT_EQ(read_all(folder / ("UPPER" + suffix)),
+              read_all(folder / ("lower" + std::string(format.suffix))));
+    const VectorFile file = VectorFile::open(folder / ("UPPER" + suffix));
+    EXPECT_EQ(file.rows().type(), format.type);
+    expect_rows(file.rows(), data);
+    EXPECT_EQ(VectorReader(folder / ("UPPER" + suffix), 100).rows(), 2U);
+  }
+  Neighbors neighbors{Matrix<Id>(1, 1), Matrix<float>(1, 1)};
+  neighbors.ids(0, 0) = 7;
+  for (const char* const name : {"a.Ivecs", "a.IBIN", "a.NPY", "a.Bin"}) {
+    write_neighbors(folder / name, neighbors);
+    EXPECT_EQ(read_neighbors(folder / name).ids(0, 0), 7) << name;
+  }
+  EXPECT_ERROR(write_neighbors(folder / "a.NW", neighbors), invalid_argument, "storage.h");
+  EXPECT_ERROR(VectorWriter(folder / "a.TXT", ElementType::f32, 4), invalid_argument, "found '.TXT'");
 }
 
 TEST(VectorFile, WithoutCommitNothingAppears) {
