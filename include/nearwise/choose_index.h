@@ -1,9 +1,10 @@
 // Chooses a kind of index, by estimates of build time, search time and size.
 //
-// Among the kinds that fit the memory limit, exact search is chosen if a query takes it at most 50 us;
-// otherwise the kind with the least total time, to build it and to answer all expected queries. Estimates
-// come from formulas with few constants, set by measurements of SIFT 1M on one machine
-// (docs/choose/which-index.md). Use them to compare kinds, not to predict times.
+// Among the kinds that fit the memory limit, exact search is chosen if its queries take at most 50 us;
+// otherwise the kind with the least total time, to build it and to answer all expected queries. If none fits:
+// exact search if it is that fast, otherwise the kind that needs least memory. Estimates come from formulas
+// with few constants, set by measurements of SIFT 1M on one machine (docs/choose/which-index.md). Use them to
+// compare kinds, not to predict times.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +53,7 @@ struct IndexEstimate {
   std::uint64_t build_bytes = 0;                // peak while it is built
   double build_seconds = 0;
   double query_seconds = 0;  // time per query
-  bool fits = true;          // build_bytes are within the memory limit
+  bool fits = true;          // build_bytes is within the memory limit
   double total_seconds = 0;  // to build, and for all expected queries
 };
 
@@ -64,8 +65,8 @@ struct IndexChoice {
   std::string table() const;  // the estimates as a text table
 };
 
-// Threads, memory limit and instruction set are those of the context. Throws
-// Error(invalid_argument) for a request without vectors or with a target outside of (0, 1].
+// Threads, memory limit and instruction set are those of the context. Throws Error(invalid_argument) for a
+// request without vectors or with a target outside (0, 1].
 IndexChoice choose_index(const Context& context, const IndexRequest& request);
 
 }  // namespace nearwise

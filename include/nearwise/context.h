@@ -17,15 +17,15 @@ namespace NEARWISE_EXPORT nearwise {
 
 struct ContextOptions {
   int threads = 0;                  // 0: all CPUs available to this process
-  std::uint64_t memory_limit = 0;   // bytes of working memory and results together; 0: no limit
+  std::uint64_t memory_limit = 0;   // bytes of working memory, results and indexes together; 0: no limit
   std::uint64_t memory_in_use = 0;  // bytes of the limit already in use by the caller, such as for an index
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;           // of all random numbers
   // CPU: the highest instruction set to use, one of instruction_sets(); empty: the best available. CUDA:
   // precision of screening products, "f32" (default), or "tf32" and "bf16" on tensor cores. Does not change
   // results.
   std::string isa = {};
   ProgressCallback progress = {};
-  std::function<double()> clock = {};  // seconds, monotonic; empty: the machine's. Tests set it.
+  std::function<double()> clock = {};  // seconds, monotonic; empty: steady_clock. For tests.
 };
 
 class Context {
@@ -39,14 +39,15 @@ class Context {
   Place place() const;
   int threads() const;
   std::uint64_t seed() const;
-  std::uint64_t memory_limit() const;  // 0: none
-  std::uint64_t memory_used() const;
-  std::uint64_t memory_peak() const;
+  std::uint64_t memory_limit() const;  // bytes; 0: no limit
+  std::uint64_t memory_used() const;   // bytes
+  std::uint64_t memory_peak() const;   // bytes
   std::string isa() const;
 
   // The same device, threads and budget, with its own progress and cancellation.
   Context with_progress(ProgressCallback progress) const;
-  // For the steps of an operation that reports its own progress. Cancelling either handle cancels both.
+  // The same without progress reports, for the steps of an operation that makes its own. Cancelling either
+  // handle cancels both.
   Context without_progress() const;
 
   // Operations of this handle stop with Error(cancelled), normally well within 100 ms; on a CUDA device once

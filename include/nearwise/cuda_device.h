@@ -1,10 +1,10 @@
-// CUDA as this process finds it: the backend, the driver, properties of a device, which operations have run
-// there, and memory on it. For `nearwise gpu-check`, bug reports and tests.
+// The CUDA support of this process: backend, driver, device properties, operation counts, and copies to
+// device memory. For `nearwise gpu-check`, bug reports and tests.
 //
-// The backend is a shared library, libnearwise_cuda.so, unless it was linked into this one. It is loaded when
-// CUDA is first asked for, by devices(), by a context on a device, or by a function of this header: from the
-// file that the environment variable NEARWISE_CUDA_BACKEND names, else from set_cuda_library(), else from
-// where the system looks for libraries.
+// The backend is a shared library, libnearwise_cuda.so, unless it was linked into this one. It is loaded on
+// first use, by devices(), a context on a CUDA device, or a function of this header: from the file named by
+// the environment variable NEARWISE_CUDA_BACKEND, else by set_cuda_library(), else from the system's library
+// path.
 #pragma once
 
 #include <cstddef>
@@ -21,21 +21,21 @@ namespace NEARWISE_EXPORT nearwise {
 
 struct CudaDriver {
   int driver_version = 0;    // newest CUDA that the driver supports, 13010 for 13.1; 0: there is no driver
-  int runtime_version = 0;   // CUDA that the backend uses; 0: there is no backend
+  int runtime_version = 0;   // CUDA version of the backend; 0: there is no backend
   std::string problem;       // why no device can be used; empty: one can
   std::string library = {};  // the backend's file; empty: it is linked in, or there is none
 };
 CudaDriver cuda_driver();
 
-// The file of the backend, which is not loaded yet. Without effect once CUDA has been asked for.
+// Sets the file to load the backend from. Without effect once the backend has been looked for.
 void set_cuda_library(const std::string& path);
 
-// What the driver says of a device. 0: it does not say.
+// Properties reported by the driver; 0: not reported.
 struct CudaDevice {
   std::string name;
   int compute_capability = 0;  // 90 for 9.0
-  // Of the code in this build that the driver has loaded for the device: 80 for sm_80, and the PTX that it
-  // was made of. 0: there is none that the device can run.
+  // Architecture of this build's code that the driver loaded for the device (80: sm_80), and of the PTX it
+  // was compiled from. 0: the build has no code that the device can run.
   int code_version = 0;
   int ptx_version = 0;
   int multiprocessors = 0;
@@ -56,14 +56,14 @@ struct OperationCalls {
   std::string name;  // as in DeviceInfo::operations
   std::uint64_t calls = 0;
 };
-// Of every operation that the backend implements; none without a backend.
+// One entry per operation that the backend implements; empty without a backend.
 std::vector<OperationCalls> cuda_operation_calls();
 
 // A copy of host memory on a CUDA device, within the context's memory limit, for as long as the object lives.
 class DeviceCopy {
  public:
-  // Through pinned memory, as searches send vectors; complete when it returns. Throws Error(out_of_memory),
-  // and Error(unsupported) for a context on the CPU.
+  // Copies through pinned memory, as searches do; the copy is complete on return. Throws
+  // Error(out_of_memory), and Error(unsupported) for a context on the CPU.
   DeviceCopy(const Context& context, std::span<const std::byte> bytes);
   DeviceCopy(DeviceCopy&&) noexcept;
   DeviceCopy& operator=(DeviceCopy&&) noexcept;

@@ -22,14 +22,15 @@
 
 namespace NEARWISE_EXPORT nearwise {
 
-// The threshold of pairs that are at least this similar. cosine: 1 - similarity, rounded to f32, as cosine
-// distances are; inner_product: the similarity itself. Throws Error(invalid_argument) for other metrics.
+// The threshold for pairs of at least this similarity. cosine: 1 - similarity, rounded to f32, as cosine
+// distances are; inner_product: the similarity itself. Throws Error(invalid_argument) for other metrics, NaN,
+// or a cosine similarity above 1.
 float threshold_of_similarity(Metric metric, double similarity);
 
 // Which row of a group of duplicates is kept. Ties: the lowest row.
 enum class KeptRow : std::uint8_t {
   first,   // the lowest row
-  medoid,  // the row with the most duplicates; among several, the one nearest to its duplicates in sum
+  medoid,  // most duplicates; among equals, smallest sum of distances to them (inner_product: largest sum)
   scored,  // the row with the highest score
 };
 
@@ -51,14 +52,14 @@ struct DedupOptions {
   Metric metric = Metric::sqeuclidean;
   DuplicateGrouping grouping = DuplicateGrouping::star;
   KeptRow keep = KeptRow::first;
-  std::span<const double> scores = {};  // [rows], of KeptRow::scored
+  std::span<const double> scores = {};  // [rows], for KeptRow::scored only; no NaN
 };
 
 struct Deduplication {
   std::vector<Id> kept;    // rows, ascending
   std::vector<Id> groups;  // [rows] the kept row of each row's group; of a kept row, itself
   // [rows] The duplicate that removed each row, no_id if it is kept. star: the kept row. connected: the
-  // nearest of those duplicates that are fewer pairs away from the kept row; ties: the lowest row.
+  // nearest of those duplicates that are one pair closer to the kept row; ties: the lowest row.
   std::vector<Id> removed_by;
   std::vector<float> distances;  // [rows] to removed_by; for kept rows +inf (-inf for inner_product)
   std::size_t pairs = 0;         // pairs of duplicates
@@ -72,7 +73,7 @@ Deduplication dedup(const Context& context, RowsView rows, float threshold, cons
 Deduplication dedup_pairs(const Context& context, const RangeNeighbors& pairs,
                           const DedupOptions& options = {});
 
-// The result of threshold_join() with what it was made from (docs/format.md, kind "pairs").
+// The result of threshold_join() with its parameters and origin (docs/format.md, kind "pairs").
 struct SavedPairs {
   RangeNeighbors pairs;
   Metric metric = Metric::sqeuclidean;
@@ -84,7 +85,7 @@ struct SavedPairs {
 void save(const SavedPairs& saved, const std::filesystem::path& path);
 SavedPairs load_pairs(const std::filesystem::path& path);
 
-// The result of dedup() with what it was made from (docs/format.md, kind "deduplication").
+// The result of dedup() with its parameters and origin (docs/format.md, kind "deduplication").
 struct SavedDeduplication {
   Deduplication deduplication;
   Metric metric = Metric::sqeuclidean;

@@ -13,7 +13,7 @@ enum class ErrorCode {
   invalid_argument,  // shape, type, range or a non-finite value
   not_found,         // no such file
   cannot_create,     // an output cannot be created
-  io,                // reading or writing failed (disk full, device error)
+  io,                // reading or writing failed (disk full, hardware error)
   corrupt,           // a file contradicts itself or its checksums
   out_of_memory,     // beyond the memory limit, or the machine's memory
   unsupported,       // not available on this device or in this build
@@ -24,7 +24,7 @@ enum class ErrorCode {
 
 std::string_view name(ErrorCode code);
 
-// what() reads "operation: what was expected, got what".
+// what() names operation, expectation and value: "Ivf.search: k must be at least 1, got 0".
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}

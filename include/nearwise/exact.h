@@ -5,10 +5,10 @@
 // of threads. Faster low-precision products only screen candidates, under a proven error bound: no true
 // neighbour is lost.
 //
-// Queries and base may have different element types. Vectors with NaN or infinity are refused with their row
-// number. Work is tiled to fit the context's memory limit; the base may be a mapped file larger than memory.
-// Rows may be on the host or on the context's device, where they must be complete before the call
-// (device_memory.h).
+// Queries and base may have different element types. A vector with NaN or infinity throws
+// Error(invalid_argument) naming its row. Work is tiled to fit the context's memory limit; the base may be a
+// mapped file larger than memory. Rows may be on the host or on the context's device, where they must be
+// complete before the call (device_memory.h).
 #pragma once
 
 #include <cstddef>
@@ -26,13 +26,15 @@ namespace NEARWISE_EXPORT nearwise {
 
 struct KnnOptions {
   Metric metric = Metric::sqeuclidean;
-  ShortRows short_rows = ShortRows::refuse;
+  ShortRows short_rows = ShortRows::refuse;  // if k exceeds the rows of the base (less 1 with exclude_self)
   // Queries and base are the same vectors: query i does not return row i, but may return its duplicates.
   bool exclude_self = false;
-  // Rows of the base that may be returned. Results with fewer than k of them are padded, with any short_rows.
+  // Rows of the base that may be returned. If fewer than k are allowed, results are padded, whatever
+  // short_rows is.
   Filter filter = {};
 };
 
+// The k nearest rows of the base for every query; k must be at least 1.
 Neighbors knn(const Context& context, RowsView queries, RowsView base, std::size_t k,
               const KnnOptions& options = {});
 
@@ -46,14 +48,16 @@ struct RangeOptions {
   Filter filter = {};
 };
 
-// The answers to query q are the elements [offsets[q], offsets[q + 1]), best first.
+// The results of query q are the elements [offsets[q], offsets[q + 1]): best first, except that
+// threshold_join returns them by ascending id.
 struct RangeNeighbors {
   std::vector<std::size_t> offsets;  // [queries + 1]
   std::vector<Id> ids;
   std::vector<float> distances;
 };
 
-// All rows whose reported distance is at most `radius` (inner_product: at least).
+// All rows whose reported distance is at most `radius` (inner_product: at least). Error(unsupported) on a
+// CUDA device.
 RangeNeighbors range_search(const Context& context, RowsView queries, RowsView base, float radius,
                             const RangeOptions& options = {});
 
@@ -71,8 +75,9 @@ struct ExactRangeOptions {
 };
 
 // A base packed once for many searches, with the same results as the functions above. The packed copy (about
-// the size of the base for u8 and i8, half of it for f32) is charged to the context's budget. The original
-// vectors are read by searches too and must outlive this object. Searches may run concurrently.
+// 1 to 4 bytes per element, depending on types, dimension, instruction set and device) is charged to the
+// context's budget. The original vectors are read by searches too and must outlive this object. Searches may
+// run concurrently.
 //
 // The packed copy serves queries of the base's element type, and any mix of f32, f16 and bf16; for other
 // types the base is packed again per search, as in knn.

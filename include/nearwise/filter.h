@@ -23,14 +23,15 @@ class Filter {
 
   // mask[i] != 0: id i is allowed. Ids beyond the mask are denied. Stored as one bit per element.
   static Filter mask(std::span<const std::uint8_t> mask);
-  // In any order; repeated ids count once.
+  // Only these ids, or all but these: not negative, in any order; repeated ids count once.
   static Filter allow(std::span<const Id> ids);
   static Filter deny(std::span<const Id> ids);
   // Query q: ids[offsets[q] .. offsets[q + 1]). A search must have offsets.size() - 1 queries.
   static Filter allow_per_query(std::span<const std::size_t> offsets, std::span<const Id> ids);
   static Filter deny_per_query(std::span<const std::size_t> offsets, std::span<const Id> ids);
 
-  // Allows what both allow. Throws Error(invalid_argument) if they are for different numbers of queries.
+  // Allows what both allow. Throws Error(invalid_argument) if they are for different numbers of queries, or
+  // if one was made by from_id() or from_query().
   Filter operator&(const Filter& other) const;
 
   bool is_trivial() const { return state_ == nullptr; }  // allows every id
@@ -38,9 +39,9 @@ class Filter {
   // The number of queries of per-query lists; nullopt: valid for any number of queries.
   std::optional<std::size_t> queries() const;
 
-  // For parts of a search: id 0 of the result is id `first` of this one.
+  // For parts of a search: id 0 of the returned filter is id `first` of this one.
   Filter from_id(Id first) const;
-  // Query 0 of the result is query `first` of this one.
+  // Query 0 of the returned filter is query `first` of this one.
   Filter from_query(std::size_t first, std::size_t count) const;
 
  private:

@@ -56,7 +56,7 @@ struct GraphIndexOptions {
 };
 
 struct GraphCalibrationOptions {
-  double target_recall = 0.95;  // of the 10 nearest neighbours
+  double target_recall = 0.95;  // of the 10 and of the 100 nearest neighbours
   // Vectors of the index used as queries, drawn with the context's seed; none counts as its own neighbour.
   std::size_t sample = 1000;
   // Queries to calibrate with instead. Needed if queries differ in kind from the vectors (questions and
@@ -70,7 +70,7 @@ struct GraphCalibration {
   std::size_t neighbors = 0;  // 10, or all other vectors if there are fewer
   std::size_t beam = 0;       // for up to `neighbors` results
   RecallEstimate recall = {};
-  // For up to 100 results; for more, the beam grows in proportion to k.
+  // For 100 results; interpolated between the two for fewer, in proportion to k for more.
   std::size_t beam_of_100 = 0;
   RecallEstimate recall_of_100 = {};
   // The whole beam is evaluated with the original vectors, not only the best by code, as codes are too
@@ -97,11 +97,12 @@ class GraphIndex final {
   using RangeSearchOptions = GraphSearchOptions;
 
   // Copies the vectors, which must be on the host: at most 2^31 - 1, of up to 8191 dimensions. Throws
-  // Error(invalid_argument) naming the first one with NaN or infinity. Without calibration, the beam is 64.
+  // Error(invalid_argument) naming the first one with NaN or infinity. Without calibration, the default beam
+  // is 64 for up to 10 results and 164 for 100.
   static GraphIndex build(
       const Context& context, RowsView rows, const GraphIndexOptions& options = {},
       const std::optional<GraphCalibrationOptions>& calibration = GraphCalibrationOptions());
-  // From a k-NN graph of the same vectors and metric.
+  // From a k-NN graph of the same vectors and metric. options.ids must be ascending, graph_recall is unused.
   static GraphIndex from_knn_graph(
       const Context& context, const KnnGraph& graph, RowsView rows, const GraphIndexOptions& options = {},
       const std::optional<GraphCalibrationOptions>& calibration = GraphCalibrationOptions());
@@ -130,16 +131,16 @@ class GraphIndex final {
   // Takes removed vectors out of the graph and frees their space.
   void compact(const Context& context);
 
-  // [queries, k]; padded with no_id if there are fewer than k vectors.
+  // [queries, k]; padded with no_id if there are fewer than k vectors. `queries` must be on the host.
   Neighbors search(const Context& context, RowsView queries, std::size_t k,
                    const GraphSearchOptions& options = {}) const;
   // The vectors within the radius, as found by searches with growing k. A query with very many of them is
-  // answered by exact search.
+  // answered by exact search, which throws Error(unsupported) on a CUDA device.
   RangeNeighbors range_search(const Context& context, RowsView queries, float radius,
                               const GraphSearchOptions& options = {}) const;
 
-  // Chooses the smallest beam for which the lower end of the recall's 95 % interval reaches the target; if
-  // none does, reached() is false and the beam is the one with the highest recall.
+  // Chooses the smallest beam (within 1/16) for which the lower end of the recall's 95 % interval reaches the
+  // target; if none does, the widest beam tried, and reached() tells whether its estimate reaches the target.
   GraphCalibration calibrate(const Context& context, const GraphCalibrationOptions& options = {});
   std::optional<GraphCalibration> calibration() const;
   std::size_t beam(std::size_t k = 10) const;  // default of a search

@@ -22,13 +22,15 @@ void export_hnswlib(const Context& context, const GraphIndex& index, const std::
 //              svs.VectorDataLoader(folder + "/vectors.fvecs", svs.DataType.float32), distance)
 // with distance L2 for sqeuclidean, euclidean and cosine, MIP for inner_product; SVS's loaders for compressed
 // vectors work too. Vectors are written as f32, normalized for cosine. SVS returns row numbers, which are
-// positions in GraphIndex::ids(). Throws Error(invalid_argument) if compact() must be called first.
+// positions in GraphIndex::ids(). Throws Error(invalid_argument) if the index has removed vectors, or others
+// that are not in the order of their ids: call compact() first.
 void export_svs(const Context& context, const GraphIndex& index, const std::filesystem::path& folder);
 
 // A folder that DiskANN (0.7, package diskannpy) loads in memory:
 //   diskannpy.StaticMemoryIndex(folder, num_threads=1, initial_search_complexity=64)
 // Vectors are written as f32, normalized for cosine. DiskANN's metric is l2 for sqeuclidean, euclidean and
-// cosine; for cosine, normalize the queries too. It returns row numbers, as SVS does.
+// cosine, inner product otherwise; for cosine, normalize the queries too. Row numbers and errors are as for
+// export_svs().
 void export_diskann(const Context& context, const GraphIndex& index, const std::filesystem::path& folder);
 
 }  // namespace nearwise

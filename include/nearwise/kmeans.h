@@ -41,8 +41,8 @@ struct KMeansOptions {
   // Initial centroids [clusters, dim] on the host, normalized for spherical metrics. Empty: by `seeding` with
   // the context's seed.
   RowsView initial = {};
-  // After each iteration, centroids of smaller clusters move to a vector of the cluster with the largest
-  // error. 1: only those of empty clusters, which never raises the error.
+  // After each iteration but the last, centroids of smaller clusters move to vectors of clusters with large
+  // errors. 1 to rows / clusters; 1: only those of empty clusters move, which never raises the error.
   std::size_t min_cluster_size = 1;
   // At least 1: no cluster has more than ceil(balance * rows / clusters) vectors; a vector whose nearest
   // cluster is full goes to the nearest one with room. nullopt: not bounded.
@@ -50,13 +50,14 @@ struct KMeansOptions {
   // Mini-batch k-means for files larger than memory: every iteration reads about this many vectors, in short
   // blocks from the whole file, and moves each centroid towards their mean by a step that decreases with the
   // number of vectors it has seen. nullopt, or at least the number of rows: every iteration uses all vectors.
+  // At least the number of clusters; not with `balance` or a min_cluster_size above 1.
   std::optional<std::size_t> batch_size = {};
 };
 
 struct KMeans {
   Matrix<float> centroids;  // [clusters, dim]
-  // [clusters] vectors averaged into each centroid; 0 if it was moved instead. Mini-batches: summed over all
-  // batches.
+  // [clusters] vectors averaged into each centroid; 0 for an empty cluster, whose centroid stays.
+  // Mini-batches: summed over all batches.
   std::vector<std::size_t> sizes;
   // The error of each iteration's assignment, before centroids move. Mini-batches: scaled from the batch to
   // all rows.
@@ -64,8 +65,9 @@ struct KMeans {
   bool converged = false;  // mini-batches: judged by the mean error of five iterations
 };
 
-// Throws Error(invalid_argument) if there are more clusters than rows, or naming the first row read that has
-// NaN or infinity. Some clusters stay empty if there are fewer distinct rows than clusters.
+// Rows are on the host; an iteration uses at most 2^32 - 2 of them. Throws Error(invalid_argument) if there
+// are more clusters than rows, or naming the first row read that has NaN or infinity. Some clusters stay
+// empty if there are fewer distinct rows than clusters.
 KMeans train_kmeans(const Context& context, RowsView rows, std::size_t clusters,
                     const KMeansOptions& options = {});
 
@@ -83,7 +85,8 @@ struct AssignOptions {
 
 // Each vector's nearest centroid and its distance, [rows, 1], as knn with k = 1. With `balance`, in rounds:
 // each unassigned vector proposes to its nearest centroid with room, which accepts the nearest proposals
-// (ties by lower row number) until it is full. `balance` requires at most 2^32 - 1 rows, in host memory.
+// (ties by lower row number) until it is full. `balance` requires at most 2^32 - 2 rows and centroids, in
+// host memory.
 Neighbors assign(const Context& context, RowsView rows, RowsView centroids,
                  const AssignOptions& options = {});
 

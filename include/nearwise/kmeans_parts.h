@@ -34,7 +34,7 @@ Matrix<float> seed_kmeans(const Context& context, RowsView rows, std::size_t clu
                           const KMeansOptions& options = {});
 
 struct KMeansBlock {
-  RowsView rows;                // at most 2^32 - 1, on the host
+  RowsView rows;                // at most 2^32 - 2, on the host
   std::uint64_t first_row = 0;  // of the block, in the whole data set
   Metric metric = Metric::sqeuclidean;
 };
@@ -49,7 +49,7 @@ struct ClusterSums {
 // Assigns the vectors of a block to their nearest centroids and sums them by centroid.
 ClusterSums sum_clusters(const Context& context, const KMeansBlock& block, MatrixView<const float> centroids);
 
-// The new centroids from the sums of all blocks. Centroids of empty clusters stay.
+// The new centroids from the sums of all blocks. Centroids of empty clusters stay where they are.
 Matrix<float> move_centroids(const ClusterSums& sums, MatrixView<const float> centroids, Metric metric);
 
 // A cluster with a large error, from which rows are drawn as centroids of empty clusters.
@@ -60,7 +60,8 @@ struct ClusterSplit {
 // Ascending by cluster; empty if no cluster is empty.
 std::vector<ClusterSplit> choose_splits(const ClusterSums& sums);
 
-// Rows are drawn by exponential race: the rate of a row is its squared distance, the earliest rows win.
+// Rows are drawn by exponential race: the rate of a row is its squared distance from the new centroid of its
+// cluster, and the earliest rows win.
 struct SplitRow {
   std::size_t cluster = 0;
   double time = 0;

@@ -26,12 +26,14 @@ struct DeviceInfo {
 };
 std::vector<DeviceInfo> devices();
 
-// Screening products of exact search: the arithmetic used for an element type, and its speed on one thread.
+// Screening products of exact search on the CPU: the arithmetic used for an element type, and its speed on
+// one thread.
 struct ScanInfo {
   ElementType rows = ElementType::f32;
   std::string multiplied_as;  // "f32", "bf16" or "integers"
   double gflops = 0;          // measured, vectors in cache
 };
+// isa: as ContextOptions::isa.
 std::vector<ScanInfo> measure_scans(const std::string& isa = "");
 
 }  // namespace nearwise

@@ -104,6 +104,7 @@ class Matrix {
 class RowsView {
  public:
   RowsView() = default;
+  // stride_bytes: from one row to the next, at least dim * element_size(type)
   RowsView(const void* data, ElementType type, std::size_t rows, std::size_t dim, std::size_t stride_bytes,
            Place place = {})
       : data_(static_cast<const std::byte*>(data)),

@@ -7,8 +7,8 @@
 
 namespace NEARWISE_EXPORT nearwise {
 
-// [queries, k], best first, ties by lower id. An id is the row number in the base, or in an Ivf the id the
-// vector was added under.
+// [queries, k], best first, ties by lower id. An id is the row number in the base, or for an Ivf or
+// GraphIndex the id that the vector was added with. Rows with fewer than k results end in no_id.
 struct Neighbors {
   Matrix<Id> ids;
   Matrix<float> distances;

@@ -76,11 +76,11 @@ class Plan {
   // True if the task's output is recorded and present, was deleted because all its readers have finished, or
   // is known not to be needed.
   bool is_done(std::string_view task) const;
-  // Inputs that are found damaged or lost while the task reads them are made again. Throws
+  // If an input turns out to be damaged or lost, the task that wrote it runs again first. Throws
   // Error(invalid_argument) if there is no such task, a task it depends on has not run, the context has
   // another seed or less memory than the plan was made with, or the work folder belongs to another plan.
   TaskOutcome run_task(const Context& context, std::string_view task) const;
-  // Runs all tasks in order and calls on_task after each, and for each output that was made again. A
+  // Runs all tasks in order and calls on_task after each, and for each task that ran again as a repair. A
   // published result is read and verified before it is called done. Throws Error(cannot_create) while
   // another process works in the folder.
   void run(const Context& context,
@@ -93,7 +93,7 @@ class Plan {
   // Throws Error(cannot_create) if a file system lacks room for the remaining output. Work folder and output
   // are added up if they share a file system.
   void check_disk() const;
-  // The report of the published graph.
+  // Of a plan_graph: the report of the published graph. Throws Error(not_found) before it is published.
   GraphReport report() const;
   // Of a plan of a join or a deduplication (plan_join.h). Throws Error(invalid_argument) for others.
   JoinPlanReport join_report() const;
@@ -138,12 +138,14 @@ struct GraphPlanOptions {
 // memory, then merges every pair in a round-robin schedule. Every build and merge measures its own recall;
 // there are no further passes.
 //
-// Throws Error(invalid_argument) if the context has no memory limit, Error(out_of_memory) naming a sufficient
-// one if it is too small. Writes nothing and does not check disk space.
+// Throws Error(invalid_argument) if the context is on a CUDA device or has no memory limit,
+// Error(out_of_memory) naming a sufficient limit if it is too small. Writes nothing and does not check disk
+// space.
 Plan plan_graph(const Context& context, const PlanFiles& files, const GraphPlanOptions& options = {});
 
 struct IndexPlanOptions {
-  // training_rows is lowered to what fits the memory limit, but not below 32 per list.
+  // training_rows is lowered to what fits the memory limit, but not below 32 per list. VectorStorage::file is
+  // refused.
   IvfOptions index = {.encoding = Pq{}};
   CalibrationOptions calibration = {};
   std::map<std::string, std::string> provenance = {};
@@ -151,12 +153,12 @@ struct IndexPlanOptions {
 
 // An inverted file that may be larger than memory: trains lists and quantizer on a sample, assigns and
 // encodes blocks of rows, concatenates their lists, and calibrates the number of probes on the mapped result.
-// The memory limit is as in plan_graph. The result is that of `build` without a limit, except for provenance
-// and training sample.
+// Requirements on the context are those of plan_graph. The result is that of Ivf::build without a limit,
+// except for provenance and training sample.
 Plan plan_index(const Context& context, const PlanFiles& files, const IndexPlanOptions& options = {});
 
 struct GraphIndexPlanOptions {
-  GraphIndexOptions index = {};  // without ids: row numbers; a graph_recall of 1 is refused
+  GraphIndexOptions index = {};  // ids must be empty (ids are row numbers), graph_recall below 1
   // `queries` must be empty: calibrate the result with queries by GraphIndex::calibrate().
   GraphCalibrationOptions calibration = {};
   std::map<std::string, std::string> provenance = {};
@@ -164,9 +166,9 @@ struct GraphIndexPlanOptions {
 
 // A graph index that may be larger than memory: encodes the vectors, builds the k-NN graph of their codes by
 // the tasks of plan_graph, prunes it in blocks, connects all rows, and calibrates the beam on the mapped
-// result. The memory limit is as in plan_graph; codes and edges are read through the page cache. The result
-// is that of GraphIndex::build, except for the provenance, and for the k-NN graph, which is built as by
-// plan_graph.
+// result. Requirements on the context are those of plan_graph; codes and edges are read through the page
+// cache. The result is that of GraphIndex::build, except for the provenance and the k-NN graph, which is
+// built as by plan_graph.
 Plan plan_graph_index(const Context& context, const PlanFiles& files,
                       const GraphIndexPlanOptions& options = {});
 

@@ -22,7 +22,7 @@ namespace NEARWISE_EXPORT nearwise {
 // Both compare every pair that may be within the threshold (docs/algorithms/plans.md).
 enum class JoinMethod : std::uint8_t {
   automatic,   // partitions where they are predicted to cost less than all pairs
-  partitions,  // the vectors of each k-means partition, into which those near its borders are copied
+  partitions,  // the vectors of each k-means partition, with copies of those near its border
   pairs,       // all vectors, in blocks
 };
 std::string_view name(JoinMethod method);  // automatic: "auto"
@@ -36,8 +36,8 @@ struct JoinPlanOptions {
   JoinMethod method = JoinMethod::automatic;
 };
 
-// The output is that of save(SavedPairs). The memory limit is as in plan_graph; it does not bound the number
-// of pairs. Throws Error(invalid_argument) if the threshold is not finite.
+// The output is that of save(SavedPairs). Requirements on the context are those of plan_graph; the memory
+// limit does not bound the number of pairs. Throws Error(invalid_argument) if the threshold is not finite.
 Plan plan_threshold_join(const Context& context, const PlanFiles& files, float threshold,
                          const JoinPlanOptions& options = {});
 
@@ -56,10 +56,11 @@ Plan plan_dedup(const Context& context, const PlanFiles& files, float threshold,
 struct JoinPlanReport {
   JoinMethod method = JoinMethod::pairs;  // partitions or pairs
   std::size_t partitions = 0;             // planned; 0: method pairs
-  // Vectors stored per vector, the one at home included, and compared pairs. Of method pairs: 1, and all.
+  // Copies stored per vector, including the one in its home partition, and pairs compared. Method pairs: 1,
+  // and all pairs.
   double predicted_copies = 1;
   double predicted_comparisons = 0;
-  // Found by method partitions; none before all pairs are compared, and after remove_work().
+  // Actual numbers of method partitions; nullopt until all pairs have been compared, and after remove_work().
   std::optional<double> copies = {};
   std::optional<double> comparisons = {};
 };

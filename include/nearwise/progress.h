@@ -15,7 +15,8 @@ struct Progress {
   std::uint64_t total = 0;
 };
 
-// Called by a worker thread, one call at a time, at most every 50 ms and once at the end.
+// Called on any thread that works on the operation, the caller's included. Calls of one operation do not
+// overlap; they come at most every 50 ms, and once when it has succeeded.
 using ProgressCallback = std::function<void(const Progress&)>;
 
 }  // namespace nearwise

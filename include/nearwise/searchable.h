@@ -2,10 +2,10 @@
 //
 // search() returns the k nearest allowed vectors that it finds for every query, best first, the lower id in a
 // tie (GraphIndex names an exception). Rows are padded with no_id where fewer than k vectors are allowed (or
-// found, in an approximate index), and nowhere else. range_search() returns all allowed vectors within the
-// radius that it finds, in the same order. A filter that allows everything changes nothing. Searches may run
-// concurrently.
-// tests/shard/conformance_test.cpp holds every index to it.
+// found, in an approximate index), and nowhere else; exact search without a filter throws instead, unless
+// short_rows = pad. range_search() returns all allowed vectors within the radius that it finds, in the same
+// order. A filter that allows everything changes nothing. Searches may run concurrently.
+// tests/shard/conformance_test.cpp tests every index against this contract.
 #pragma once
 
 #include <concepts>

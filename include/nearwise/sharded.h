@@ -9,9 +9,9 @@
 // with allowed vectors of its own; and parts of a graph index are graphs of their own, whose best results are
 // merged. Parts of an inverted file come from one training. Vectors of inverted files and graph indexes keep
 // their ids, which must differ between parts. Members are searched concurrently, one thread each; if one
-// fails, the others are cancelled, and the error names its device. Progress and cancellation are those of the
-// context of the call, not of the members' contexts. Queries must be readable by every member: on the host,
-// unless all members are on one device.
+// fails, the others are cancelled, and the error names its device (Error(invalid_argument) does not).
+// Progress and cancellation are those of the context of the call, not of the members' contexts. Queries must
+// be readable by every member: on the host, unless all members are on one device.
 #pragma once
 
 #include <concepts>
@@ -117,7 +117,7 @@ Members members_of(const std::vector<Placed<Index>>& placed) {
   return members;
 }
 
-// The search function over a vector of members, which it refers to.
+// The search function over a vector of members, which must outlive it.
 template <Searchable Index>
 Search<typename Index::SearchOptions> search_of(const std::vector<Placed<Index>>& placed) {
   return [&placed](std::size_t member, const Context& context, RowsView queries, std::size_t k,

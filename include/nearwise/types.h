@@ -13,7 +13,7 @@ namespace NEARWISE_EXPORT nearwise {
 // Identifies a vector of the base.
 using Id = std::int64_t;
 
-// Pads result rows that have fewer than k entries (short_rows = pad).
+// Fills the end of result rows that have fewer than k results.
 inline constexpr Id no_id = -1;
 
 // Storage only: arithmetic is done in wider types.
@@ -36,13 +36,13 @@ enum class Metric : std::uint8_t { sqeuclidean, euclidean, inner_product, cosine
 // Which values are best.
 enum class Order : std::uint8_t { smallest, largest };
 
-// If there are fewer than k results:
+// What a call does if there are fewer than k results.
 enum class ShortRows : std::uint8_t {
-  refuse,  // throw
-  pad,     // fill with no_id and +inf (-inf if the largest come first)
+  refuse,  // throws Error(invalid_argument)
+  pad,     // fills up with no_id and +inf (-inf if the largest come first)
 };
 
-// What add() of an index does with ids that it holds already.
+// What add() does with ids that the index already holds.
 enum class OnDuplicate : std::uint8_t {
   refuse,   // throws Error(invalid_argument) and adds nothing
   replace,  // the new vector takes the place of the old one
@@ -51,7 +51,7 @@ enum class OnDuplicate : std::uint8_t {
 
 enum class DeviceKind : std::uint8_t { cpu, cuda };
 
-// Where memory is or work runs: the host, or one CUDA device.
+// Where memory resides or work runs: the host, or one CUDA device.
 struct Place {
   DeviceKind kind = DeviceKind::cpu;
   int ordinal = 0;

@@ -1,7 +1,7 @@
 // Files of vectors and ids. .npy and .nw are recognised by content, all other formats by suffix.
 //
 //   .npy                  NumPy, C order, little-endian, 2-D: f4 f2 u1 i1 (vectors), i4 i8 (ids);
-//                         V2 (two opaque bytes, as bfloat16 is saved) is bf16
+//                         V2 (two opaque bytes, the saved form of bfloat16) is bf16
 //   .fbin .u8bin .i8bin   big-ann-benchmarks: u32 rows, u32 dim, then the rows
 //   .f16bin .bf16bin      the same with f16 and bf16
 //   .ibin                 the same with i32 ids
@@ -92,7 +92,7 @@ class VectorWriter {
 // Formats: .ivecs, .ibin, .npy (ids), .bin (big-ann ground truth) and .nw (checksums verified).
 Neighbors read_neighbors(const std::filesystem::path& path);
 
-// Reads a 1-D boolean .npy, one byte per element, not 0 for true.
+// Reads a 1-D boolean .npy: one byte per element, nonzero for true.
 std::vector<std::uint8_t> read_mask(const std::filesystem::path& path);
 
 // Writes ids as .ivecs or .ibin (32-bit: an id that does not fit is an error) or .npy (i64), ids and

@@ -123,7 +123,8 @@ typedef struct nearwise_knn_options {
   nearwise_metric metric;
   // Not 0: queries and base are the same vectors, and query i does not return row i.
   int32_t exclude_self;
-  // Not 0: if k exceeds the base, results end in id -1 and +inf (inner product: -inf). 0: that is an error.
+  // Not 0: if k exceeds the rows of the base (less 1 with exclude_self), results end in id -1 and +inf (inner
+  // product: -inf). 0: that is an error.
   int32_t pad;
   const nearwise_filter* filter;  // NULL: all rows. Results with fewer than k allowed rows are padded.
 } nearwise_knn_options;
@@ -163,20 +164,20 @@ typedef struct nearwise_index_options {
   nearwise_index_kind kind;
   nearwise_metric metric;
   double target_recall;    // of calibrated searches; 0: 0.9 for inverted files, 0.95 for graph indexes
-  int32_t no_calibration;  // not 0: default probes and beam are estimates, not measured on a sample
-  // Inverted files.
+  int32_t no_calibration;  // not 0: probes and beam are not calibrated on a sample; target_recall must be 0
+  // Inverted files; 0 for graph indexes.
   size_t lists;                     // 0: about 4 sqrt(vectors)
   size_t code_bytes;                // 0: product codes dim / 8, but 8 to 64; additive codes 8
   uint32_t bits;                    // of a product code's parts, 4 or 8; 0: 8
   nearwise_vector_storage vectors;  // kept by inverted files of codes
   const char* vector_file;          // of NEARWISE_KEEP_FILE
-  // Graph indexes.
+  // Graph indexes; 0 for inverted files.
   size_t degree;        // edges per vector, at most: a multiple of 16 from 16 to 128; 0: 48
   double graph_recall;  // of the k-NN graph that edges are chosen from; 0: 0.95
 } nearwise_index_options;
 
-// An index of these vectors. ids: one per vector, distinct and not negative; NULL: row numbers. `options`
-// must not be NULL, since it names the kind.
+// An index of these vectors. ids: one per vector, distinct and not negative; NULL: row numbers. With ids,
+// NEARWISE_KEEP_NONE requires no_calibration. `options` must not be NULL, since it names the kind.
 NEARWISE_C_EXPORT nearwise_status nearwise_index_build(const nearwise_context* context,
                                                        const nearwise_rows* rows, const int64_t* ids,
                                                        const nearwise_index_options* options,
@@ -208,6 +209,7 @@ NEARWISE_C_EXPORT nearwise_status nearwise_index_remove(nearwise_index* index,
                                                         const nearwise_context* context, const int64_t* ids,
                                                         size_t count, size_t* removed);
 
+// Fields of the other kind of index must be 0.
 typedef struct nearwise_search_options {
   size_t size;                    // sizeof(nearwise_search_options)
   size_t probes;                  // inverted files: lists to scan; 0: as calibrated
@@ -233,7 +235,7 @@ typedef struct nearwise_index_info {
   int64_t next_id;  // one above the largest id ever added
   // Recall of searches for 10 neighbours with default options, measured on a sample; 0 without calibration.
   int32_t calibrated;
-  int32_t reached;  // the recall is at least the target
+  int32_t reached;  // the recall is at least the target; graph indexes: also that of 100 neighbours
   double target_recall;
   double recall;
   double recall_low;  // 95 % interval
@@ -271,11 +273,11 @@ typedef struct nearwise_kmeans_options {
   size_t size;             // sizeof(nearwise_kmeans_options)
   nearwise_metric metric;  // NEARWISE_SQEUCLIDEAN, NEARWISE_INNER_PRODUCT or NEARWISE_COSINE
   size_t iterations;       // at most; 0: 20
-  double balance;          // at least 1: no cluster has more than balance * rows / clusters vectors; 0: any
+  double balance;          // at least 1: clusters of at most ceil(balance * rows / clusters) vectors; 0: off
 } nearwise_kmeans_options;
 
-// Writes centroids [clusters, dim], and to `sizes` [clusters], which may be NULL, the number of vectors in
-// every cluster. The cluster of a vector is its nearest centroid: nearwise_knn with k = 1.
+// Writes centroids [clusters, dim], and to `sizes` [clusters], which may be NULL, the number of vectors
+// averaged into each centroid. To assign vectors to the centroids, call nearwise_knn with k = 1.
 NEARWISE_C_EXPORT nearwise_status nearwise_kmeans(const nearwise_context* context, const nearwise_rows* rows,
                                                   size_t clusters, const nearwise_kmeans_options* options,
                                                   float* centroids, size_t* sizes);

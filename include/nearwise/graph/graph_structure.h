@@ -24,9 +24,9 @@ struct RowGroups {
 // Components of the undirected graph. Every row is in a group, possibly alone.
 RowGroups connected_components(const KnnGraph& graph);
 
-// Components of the edges of at most `distance` (inner_product: at least). Rows without such an edge are in
-// no group. Only edges of the graph count; a row's copies beyond the degree are found through shared
-// neighbours.
+// Groups of rows connected by edges of at most `distance` (inner_product: at least). Rows without such an
+// edge are in no group. Only edges of the graph count; duplicates of a row beyond its degree are found
+// through shared neighbours.
 RowGroups near_duplicates(const KnnGraph& graph, float distance);
 
 // Each row's neighbours that have it among their own, best first.

@@ -2,8 +2,8 @@
 //
 // build_knn_graph compares rows within overlapping k-means partitions, then neighbours of neighbours
 // (NN-Descent), until exact search on a sample shows the target recall. It falls back to exact search where
-// that is faster, or where nothing else reaches the target. docs/algorithms/knn-graph.md describes the
-// algorithm.
+// that is faster or, for up to 2 million rows, where nothing else reaches the target; with more rows,
+// GraphReport::reached is then false. docs/algorithms/knn-graph.md describes the algorithm.
 //
 // The same rows, options and seed give the same bytes at any number of threads and on every instruction set.
 #pragma once
@@ -34,8 +34,8 @@ enum class GraphMethod : std::uint8_t {
 };
 std::string_view name(GraphMethod method);
 
-// One step of a build: round 0 compares rows within partitions (or is the first step of a change), later
-// rounds are NN-Descent iterations.
+// One step of a build: round 0 compares rows within partitions (or is the first step of a change); later
+// rounds are NN-Descent iterations, comparisons within other partitions, or comparisons of few rows with all.
 struct GraphRound {
   std::size_t round = 0;
   std::uint64_t updates = 0;  // list entries that this round added
@@ -103,7 +103,7 @@ KnnGraph remove_from_knn_graph(const Context& context, RowsView rows, const KnnG
                                std::span<const Id> removed, const KnnGraphChangeOptions& options = {});
 
 // The recall of any neighbour lists, measured on `sample` rows drawn with the context's seed; nullopt: on all
-// rows.
+// rows. There must be at least 2 rows, on the host.
 RecallEstimate measure_recall(const Context& context, RowsView rows, const Neighbors& neighbors,
                               Metric metric, std::optional<std::size_t> sample = 2000);
 

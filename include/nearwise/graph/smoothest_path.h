@@ -1,4 +1,5 @@
-// The minimax path between two rows of a neighbour graph: the path whose longest edge is shortest.
+// The minimax path between two rows of a neighbour graph: the path whose longest edge is shortest. Edges
+// count in both directions; of several such paths, one with the fewest edges is returned.
 #pragma once
 
 #include <optional>

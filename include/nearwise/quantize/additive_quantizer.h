@@ -82,8 +82,8 @@ class AdditiveQuantizer {
   Matrix<float> decode(const Context& context, MatrixView<const std::uint8_t> codes) const;
 
   // Exhaustive search over `codes`, which are on the host: [queries, k], best first, the lower index in a
-  // tie; rows with fewer than k codes end in no_id. Distances are sums of f32 table entries in byte order: -2
-  // <query, codeword> per codebook, then |query|^2 plus the level of the squared norm; they deviate by the
+  // tie; rows with fewer than k codes end in no_id. Distances are sums of f32 table entries in byte order:
+  // -2 <query, codeword> per codebook, then |query|^2 plus the level of the squared norm; they deviate by the
   // quantization of the norm and may be below 0. Inner products are sums of <query, codeword>, exact up to
   // rounding.
   Neighbors search(const Context& context, RowsView queries, MatrixView<const std::uint8_t> codes,

@@ -18,7 +18,7 @@ struct Flat {
 // Product codes (nearwise/quantize/product_quantizer.h).
 struct Pq {
   std::optional<std::size_t> code_bytes = {};  // at most dim; default: dim / 8, at least 8 and at most 64
-  unsigned bits = 8;                           // per sub-quantizer: 4 or 8
+  unsigned bits = 8;                           // per part: 4 (two parts per byte) or 8
 
   friend bool operator==(const Pq&, const Pq&) = default;
 };

@@ -22,8 +22,9 @@ namespace NEARWISE_EXPORT nearwise {
 
 struct OptimizedProductQuantizerOptions {
   ProductQuantizerOptions quantizer = {};
-  std::size_t rounds =
-      10;  // of a new rotation and its codewords, at most; 0: only the better initial rotation
+  // At most this many rounds of training, each with a new rotation and its codewords; 0: only the better
+  // initial rotation.
+  std::size_t rounds = 10;
 };
 
 // A square rotation without a mean, which preserves inner products too, and a quantizer of the rotated

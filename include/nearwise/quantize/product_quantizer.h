@@ -68,7 +68,8 @@ class ProductQuantizer {
 
   // Distance tables, [queries, parts * 2^bits]: entry p * 2^bits + c is the squared distance (sqeuclidean) or
   // the inner product of part p of the query and codeword c of that part, computed in f64 and rounded to f32.
-  // The entries selected by a code add up to the distance of the query to the decoded vector.
+  // The entries selected by a code add up to the distance of the query to the decoded vector. Throws
+  // Error(invalid_argument) for other metrics.
   Matrix<float> tables(const Context& context, RowsView queries, Metric metric = Metric::sqeuclidean) const;
 
   // Mean squared reconstruction error over all rows.
