@@ -28,7 +28,7 @@ GENERATED_NAMES = re.compile(
 # Where retired terms may stand: their list, and what tests that list.
 RETIRED_TERMS = Path(__file__).resolve().parent / "retired_terms.txt"
 MAY_NAME_RETIRED_TERMS = {"tools/retired_terms.txt", "tests/tools/check_text_test.py"}
-COMMENT = {".py": re.compile(r"^\s*#|\s#\s"), **dict.fromkeys((".h", ".c", ".cpp", ".cu", ".cuh"), re.compile(r"//|^\s*\*"))}
+COMMENT = {".py": re.compile(r"^\s*#|\s#\s"), **dict.fromkeys((".h", ".c", ".cpp", ".cu", ".cuh", ".def"), re.compile(r"//|^\s*\*"))}
 # Data that tests read as it is: files of released versions, inputs that once broke a reader.
 BINARY_FOLDERS = ("tests/golden/", "tests/fuzz/", "tests/data/")
 # What documentation shows: made by a script, but of data that a reader does not have at hand. Small, or
