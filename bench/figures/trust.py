@@ -80,7 +80,7 @@ def forks(session):
 
 def interrupts(session):
     """Ctrl-C at random moments of all long calls: milliseconds to KeyboardInterrupt, 99th percentile"""
-    amount = ("--small", "--moments", 50) if session.quick else ("--moments", 500)
+    amount = ("--small", "--moments", 110) if session.quick else ("--moments", 500)
     report = report_of(session, "interrupts.py", *amount)
     late = report.pop("p99_ms")
     return session.speed(late, "< 100, no temporary file left", late < 100 and not report["temporary_files_left"], report)
@@ -97,8 +97,8 @@ def repaired_work_files(session):
 
 
 def progress(session):
-    """Long calls whose progress is complete before the end, falls, or tells a time left wrong by a factor of 2"""
-    report = report_of(session, "progress.py", "--scale", 0.5 if session.quick else 2)
+    """Long calls and commands whose progress is complete before the end, falls, or is wrong about the time left"""
+    report = report_of(session, "progress.py", "--scale", 0.5 if session.quick else 2, "--program", session.nearwise())
     wrong = report.pop("wrong")
     return session.speed(len(wrong), "0", not wrong, report | {"wrong": wrong})
 

@@ -17,9 +17,9 @@
 // Any thread may call any method at any time. A method that reads (every const one, such as search) sees the
 // index as it was before or after each call that changes it, never a mixture. A change does most of its work
 // while searches continue, then waits for running searches and applies its result; searches that start in the
-// meantime wait. Changes run one at a time. A change that fails or is cancelled leaves the index unchanged.
-// Two rules: do not move or destroy the index while it is in use; and in a progress callback of one of its
-// methods, call no method other than size() and next_id(), which never wait.
+// meantime wait. Changes and calibrate() run one at a time. A change that fails or is cancelled leaves the
+// index unchanged. Two rules: do not move or destroy the index while it is in use; and in a progress callback
+// of one of its methods, call no method other than size() and next_id(), which never wait.
 #pragma once
 
 #include <cstddef>
@@ -46,13 +46,11 @@
 
 namespace NEARWISE_EXPORT nearwise {
 
-class MemoryBudget;
-
 // What an index of codes keeps of each vector, for re-ranking and get(). Flat lists hold the vectors anyway.
 enum class VectorStorage : std::uint8_t {
-  keep,  // the vector itself, in the element type of the training
-  f16,   // rounded to half precision; magnitudes of up to 65504
-  u8,    // rounded to 255 steps, with an offset per dimension and one step from the range of the training
+  keep,  // the vector itself, in the element type of the training vectors
+  f16,   // rounded to half precision; magnitudes above 65504 are refused
+  u8,    // rounded to 255 steps: an offset per dimension and one step size, from the training vectors
   none,  // nothing: searches return the distances to decoded vectors
   file,  // its row number in IvfOptions::vector_file, which is mapped
 };
@@ -78,17 +76,17 @@ struct IvfSearchOptions {
   // The best candidates are re-ranked by the distance to the vectors that the index keeps, which is the
   // distance reported. If it keeps none, or with codes_only, distances are those to the decoded vectors.
   bool codes_only = false;
-  // Vectors by id, in memory or in a mapped file, to re-rank by instead.
+  // Vectors to re-rank by instead, in memory or in a mapped file: row i is the vector of id i.
   RowsView rerank = {};
   std::optional<std::size_t> candidates = {};  // to re-rank, at least k; default: Ivf::candidates(k)
   // Ids that may be returned. Lists without any of them are skipped. Unless `probes` is set, each query
   // probes lists until it has scanned `scanned` allowed vectors; where it is faster, all allowed vectors are
   // compared exactly instead (Ivf::explain). Ids that a per-query list allows are always compared exactly. An
-  // id that a per-query list denies costs as much as another neighbour if it is near the query, else next to
-  // nothing. Results are padded if fewer than k are allowed.
+  // id denied by a per-query list costs about as much as one more neighbour if it is near the query, and next
+  // to nothing otherwise. Results are padded if fewer than k are allowed.
   Filter filter = {};
-  std::optional<std::size_t> scanned =
-      {};  // allowed vectors per query, under a filter; default: Ivf::scanned
+  // Under a filter: allowed vectors to scan per query; default: Ivf::scanned().
+  std::optional<std::size_t> scanned = {};
 };
 
 struct IvfRangeOptions {
@@ -135,7 +133,7 @@ struct Calibration {
   double target_recall = 0;
   std::size_t neighbors = 0;  // 10, or all other vectors if there are fewer
   std::size_t rows = 0;       // vectors in the index at the time of calibration
-  // k = 1 and CalibrationOptions::largest_k, as far as they differ from `neighbors`; ascending. For other k,
+  // For k = 1, and for CalibrationOptions::largest_k if it is above `neighbors`; ascending. For other k,
   // probes are interpolated.
   std::vector<RecallAtK> other_k = {};
 
@@ -161,16 +159,17 @@ class Ivf final {
   Ivf& operator=(Ivf&&) noexcept;
   ~Ivf();
 
-  // ids: one per vector, distinct and not negative; empty: consecutive ids from next_id(). Returns how many
-  // vectors were added or replaced. Throws Error(invalid_argument) naming the first vector with NaN or
-  // infinity.
+  // `rows` must be on the host; for Flat, in the element type of the training vectors. ids: one per vector,
+  // distinct and not negative; empty: consecutive ids from next_id(). Returns how many vectors were added or
+  // replaced. Throws Error(invalid_argument) naming the first vector with NaN or infinity. An index holds at
+  // most 2^32 - 2 vectors.
   std::size_t add(const Context& context, RowsView rows, std::span<const Id> ids = {},
                   OnDuplicate on_duplicate = OnDuplicate::refuse);
   // Replaces the vectors with these ids. The index must hold every one of them.
   void update(const Context& context, std::span<const Id> ids, RowsView rows);
   // Removes every vector with one of these ids. Returns how many were removed. Their space is reused.
   std::size_t remove(const Context& context, std::span<const Id> ids);
-  // Frees the space of removed vectors.
+  // Frees the space of removed vectors. Searches wait until it is done.
   void compact();
 
   bool contains(Id id) const;
@@ -180,10 +179,12 @@ class Ivf final {
   // does not hold.
   void get(std::span<const Id> ids, MatrixView<float> out) const;
   // The best k of the given candidates [queries, n] by the distance to the vectors that the index keeps, or
-  // to decoded ones. Ids that the index does not hold, and no_id, are skipped.
+  // to decoded ones. Queries and candidates must be on the host. Ids that the index does not hold, and no_id,
+  // are skipped.
   Neighbors rerank(const Context& context, RowsView queries, MatrixView<const Id> candidates,
                    std::size_t k) const;
   // Appends the vectors of an index with the same quantizers (from the same training) and no id in common.
+  // Searches of this index wait until it is done.
   void merge(const Context& context, const Ivf& other);
   // An index with the same quantizers and no vectors.
   Ivf empty_copy() const;
@@ -200,9 +201,10 @@ class Ivf final {
   // copy. If only the kept vectors do not fit, candidates are re-ranked on the host; if the rest does not
   // fit, throws Error(out_of_memory). A CPU context frees all copies.
   void to(const Context& context);
-  std::uint64_t device_bytes(Place place) const;  // that the copy takes on this device; 0: there is none
+  std::uint64_t device_bytes(Place place) const;  // of the copy on this device; 0: there is none
 
-  // [queries, k]; padded with no_id if the probed lists hold fewer than k vectors.
+  // [queries, k]; padded with no_id if the probed lists hold fewer than k vectors. `queries` must be on the
+  // host.
   Neighbors search(const Context& context, RowsView queries, std::size_t k,
                    const IvfSearchOptions& options = {}) const;
 
@@ -221,8 +223,8 @@ class Ivf final {
   std::size_t dim() const;
   std::size_t lists() const;
   std::size_t list_size(std::size_t list) const;
-  std::size_t code_bytes() const;    // stored per vector, in addition to its id and the vector itself
-  std::size_t vector_bytes() const;  // kept per vector for re-ranking
+  std::size_t code_bytes() const;    // per vector in the lists: of its code, or for Flat of the vector itself
+  std::size_t vector_bytes() const;  // kept per vector for re-ranking; 0 for Flat and VectorStorage::none
   VectorStorage vectors() const;     // `keep` for Flat
   std::filesystem::path vector_file() const;  // absolute; empty unless vectors() is `file`
   bool keeps_vectors() const;                 // exactly as they were added
@@ -247,11 +249,11 @@ class Ivf final {
   // Sets the default probes and candidates to the cheapest pair that reaches the target recall on a sample of
   // the index's own vectors, with at least 2 probes (or all lists). A pair reaches the target if the lower
   // end of its 95 % interval does, or, if there is no such pair, if its estimate does. If even probing all
-  // lists falls short, reached() is false and the probes are the fewest that find target_recall of what all
-  // lists find. For k = 1 and largest_k, probes are calibrated in the same way, but not below those of k =
-  // 10, with candidates in proportion to k; for k = 1 the estimate decides. The reference is exact search
-  // among the vectors that the index keeps, or among `rows`, in which row i is the vector of id i. Needs at
-  // least 2 vectors.
+  // lists falls short, reached() is false and the probes are the fewest with a recall of at least
+  // target_recall * (recall of all lists). For k = 1 and largest_k, probes are calibrated in the same way,
+  // with candidates(k), but are never fewer than for k = 10; for k = 1 the estimate decides. The reference is
+  // exact search among the vectors that the index keeps, or among `rows`, in which row i is the vector of id
+  // i and which VectorStorage::none requires. Needs at least 2 vectors.
   Calibration calibrate(const Context& context, const CalibrationOptions& options = {});
   Calibration calibrate(const Context& context, RowsView rows, const CalibrationOptions& options = {});
   // The last calibration. It does not follow later changes: compare its `rows` with size().
@@ -266,11 +268,10 @@ class Ivf final {
   // What add_all() does with given ids that the index does not hold.
   enum class Missing : std::uint8_t { add, refuse };
   explicit Ivf(std::unique_ptr<State> state);
-  Ivf empty_copy(const std::shared_ptr<MemoryBudget>& budget) const;
   std::size_t add_all(const char* operation, const Context& context, RowsView rows, std::span<const Id> ids,
                       OnDuplicate on_duplicate, Missing missing);
   void fill(const Context& context, const RowsView& rows);
-  friend struct IvfInternals;  // for tests: src/ivf/ivf_state.h
+  friend struct IvfInternals;  // src/ivf/ivf_state.h
   friend void save(const Ivf& index, const std::filesystem::path& path);
   friend Ivf load_ivf(const Context& context, const std::filesystem::path& path);
 

@@ -162,14 +162,16 @@ NumpyVector<T> to_numpy(std::vector<Element>&& vector) {
 using NumpyRangeNeighbors = std::tuple<NumpyVector<std::int64_t>, NumpyVector<Id>, NumpyVector<float>>;
 NumpyRangeNeighbors to_numpy(RangeNeighbors&& found);
 
-// Copies the arrays.
+// Copies the arrays. Called without the interpreter lock, within `run`: large copies stop with
+// Error(cancelled) once `context` is cancelled.
 template <typename T>
-Matrix<T> to_matrix(const NumpyMatrix<const T>& array);
-Neighbors to_neighbors(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances);
+Matrix<T> to_matrix(const Context& context, const NumpyMatrix<const T>& array);
+Neighbors to_neighbors(const Context& context, const NumpyMatrix<const Id>& ids,
+                       const NumpyMatrix<const float>& distances);
 
-// Copies the arrays; the report is empty.
-KnnGraph to_knn_graph(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances,
-                      const std::string& metric);
+// The same; the report is empty.
+KnnGraph to_knn_graph(const Context& context, const NumpyMatrix<const Id>& ids,
+                      const NumpyMatrix<const float>& distances, const std::string& metric);
 
 // Python passes 0 for None.
 template <typename T>

@@ -1,5 +1,9 @@
 // nearwise::Error becomes ValueError (invalid_argument) or nearwise.Error with the code's name.
+// std::bad_alloc becomes MemoryError, of which `operation` (python/nearwise/_context.py) makes
+// nearwise.OutOfMemoryError.
 #include "nearwise/error.h"
+
+#include <new>
 
 #include "bindings.h"
 
@@ -26,6 +30,8 @@ void translate(const std::exception_ptr& thrown, void*) {
     const nb::object type = nb::module_::import_("nearwise._error").attr("Error");
     const nb::object value = type(text_of(error), nb::str(code.data(), code.size()));
     PyErr_SetObject(type.ptr(), value.ptr());
+  } catch (const std::bad_alloc&) {
+    PyErr_SetString(PyExc_MemoryError, "no memory is left");
   }
 }
 

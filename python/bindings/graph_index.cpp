@@ -86,7 +86,7 @@ class SearchGraph {
                         const Filter* filter, const Settings& settings, nb::handle progress) const {
     const GraphSearchOptions options = {.beam = optional_of(beam), .filter = filter_of(filter)};
     return to_numpy(
-        result_of(beside_index(settings), progress, steps(queries, k, options),
+        result_of(settings_of_call(settings), progress, steps(queries, k, options),
                   [&](const Context& own) { return index_.search(own, queries.view(), k, options); }));
   }
 
@@ -94,7 +94,7 @@ class SearchGraph {
                                    const Filter* filter, const Settings& settings,
                                    nb::handle progress) const {
     const GraphSearchOptions options = {.beam = optional_of(beam), .filter = filter_of(filter)};
-    return to_numpy(result_of(beside_index(settings), progress, [&](const Context& own) {
+    return to_numpy(result_of(settings_of_call(settings), progress, [&](const Context& own) {
       return index_.range_search(own, queries.view(), radius, options);
     }));
   }
@@ -104,7 +104,7 @@ class SearchGraph {
     const GraphCalibrationOptions options = {.target_recall = target_recall,
                                              .sample = sample,
                                              .queries = queries == nullptr ? RowsView() : queries->view()};
-    return fields_of(result_of(beside_index(settings), progress,
+    return fields_of(result_of(settings_of_call(settings), progress,
                                [&](const Context& own) { return index_.calibrate(own, options); }));
   }
 
@@ -182,8 +182,8 @@ class SearchGraph {
     return context_for(settings.with_memory_limit(context_.memory_limit()));
   }
 
-  // For a call beside the index, which has its own budget.
-  Settings beside_index(const Settings& settings) const {
+  // For a call on the index, which has its own budget.
+  Settings settings_of_call(const Settings& settings) const {
     check_available(settings);
     return settings.with_memory_in_use(used());
   }
@@ -230,8 +230,8 @@ std::unique_ptr<SearchGraph> make_search_graph(
     return made(settings, progress, [&](const Context& own) {
       return GraphIndex::build(own, rows.view(), options, calibration);
     });
-  const KnnGraph neighbors = to_knn_graph(std::get<0>(*graph), std::get<1>(*graph), metric);
   return made(settings, progress, [&](const Context& own) {
+    const KnnGraph neighbors = to_knn_graph(own, std::get<0>(*graph), std::get<1>(*graph), metric);
     return GraphIndex::from_knn_graph(own, neighbors, rows.view(), options, calibration);
   });
 }

@@ -96,7 +96,7 @@ class InvertedFile {
   }
 
   void compact() {
-    without_lock([&] { index_.compact(); });
+    run([&] { index_.compact(); });
   }
 
   bool contains(Id id) const {
@@ -115,7 +115,7 @@ class InvertedFile {
 
   NumpyNeighbors rerank(const BorrowedRows& queries, const NumpyIdMatrix& candidates, std::uint64_t k,
                         const Settings& settings) const {
-    const Context context = context_for(beside_index(settings));
+    const Context context = context_for(settings_of_call(settings));
     std::optional<Neighbors> found;
     run(context, nb::none(), [&](const Context& own) {
       found = index_.rerank(own, queries.view(),
@@ -134,7 +134,7 @@ class InvertedFile {
 
   // Later calls are on that device.
   void to(const Settings& settings) {
-    const Context context = context_for(beside_index(settings));
+    const Context context = context_for(settings_of_call(settings));
     run(context, nb::none(), [&](const Context& own) { index_.to(own); });
     place_ = context.place();
   }
@@ -143,7 +143,7 @@ class InvertedFile {
                         const BorrowedRows* rerank, std::uint64_t candidates, const Filter* filter,
                         std::uint64_t scanned, const Settings& settings, nb::handle progress) const {
     const IvfSearchOptions options = search_options(probes, codes_only, rerank, candidates, filter, scanned);
-    const Context context = context_for(beside_index(settings));
+    const Context context = context_for(settings_of_call(settings));
     std::optional<Neighbors> found;
     run_by_size(context, progress, search_steps(queries.view().rows(), k, options),
                 [&](const Context& own) { found = index_.search(own, queries.view(), k, options); });
@@ -155,7 +155,7 @@ class InvertedFile {
                                    nb::handle progress) const {
     const IvfRangeOptions options = {.probes = optional_of(probes), .filter = filter_of(filter)};
     std::optional<RangeNeighbors> found;
-    run(context_for(beside_index(settings)), progress,
+    run(context_for(settings_of_call(settings)), progress,
         [&](const Context& own) { found = index_.range_search(own, queries.view(), radius, options); });
     return to_numpy(std::move(*found));
   }
@@ -167,7 +167,7 @@ class InvertedFile {
       const Settings& settings) const {
     const IvfSearchOptions options = search_options(probes, codes_only, rerank, candidates, filter, scanned);
     IvfSearchPlan plan;
-    run(context_for(beside_index(settings)), nb::none(),
+    run(context_for(settings_of_call(settings)), nb::none(),
         [&](const Context& own) { plan = index_.explain(own, queries.view().rows(), k, options); });
     return {plan.exact,   plan.allowed,    plan.lists,     plan.probes,
             plan.scanned, plan.exact_cost, plan.lists_cost};
@@ -178,7 +178,7 @@ class InvertedFile {
                               nb::handle progress) {
     if (rows != nullptr && rows->view().rows() == 0)
       throw Error(ErrorCode::invalid_argument, "calibrate: rows must hold a vector for every id, got none");
-    const Context context = context_for(beside_index(settings));
+    const Context context = context_for(settings_of_call(settings));
     Calibration found;
     run(context, progress, [&](const Context& own) {
       found = index_.calibrate(
@@ -273,21 +273,24 @@ class InvertedFile {
 
   // With a memory limit, the context whose budget holds the vectors; but threads do not survive a fork.
   Context changing_context(const Settings& settings) const {
-    if (context_.memory_limit() != 0 && owner_ == getpid() && place_ == context_.place()) return context_;
+    if (context_.memory_limit() == 0) return context_for(settings);
+    if (owner_ == getpid() && place_ == context_.place()) return context_;
     return context_for(settings.with_memory_limit(context_.memory_limit()));
   }
 
-  // For a call beside the index, which has its own budget, and its copy on a device.
-  Settings beside_index(const Settings& settings) const {
+  // For a call on the index, which has its own budget, and its copy on a device.
+  Settings settings_of_call(const Settings& settings) const {
     check_available(settings.memory_limit, 0);
     return settings.with_memory_in_use(used() + (settings.memory_limit == 0 ? 0 : device_bytes()));
   }
 
   std::uint64_t used() const { return context_.memory_limit() == 0 ? 0 : context_.memory_used(); }
 
-  // Whether a limit, if there is one, leaves room for the index and `bytes` more.
+  // Whether a limit, if there is one, leaves room for the index and `bytes` more. Where they count on the
+  // limit, the call itself refuses them, and names what it needs with them.
   void check_available(std::uint64_t limit, std::uint64_t bytes) const {
-    if (limit == 0 || used() + bytes < limit) return;
+    const bool is_counted = context_.memory_limit() == 0 || limit == context_.memory_limit();
+    if (limit == 0 || used() + (is_counted ? 0 : bytes) < limit) return;
     throw Error(ErrorCode::out_of_memory, "the index and the new vectors take " +
                                               std::to_string(used() + bytes) +
                                               " bytes, the memory limit leaves " + std::to_string(limit));

@@ -4,6 +4,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "bindings.h"
@@ -11,6 +12,9 @@
 
 namespace nearwise::python {
 namespace {
+
+// Of a copy, between two checks of cancellation: about a millisecond.
+constexpr std::size_t elements_per_check = std::size_t{1} << 18;
 
 [[noreturn]] void refuse(const char* name, const std::string& message) {
   throw Error(ErrorCode::invalid_argument, std::string(name) + ": " + message);
@@ -121,22 +125,27 @@ NumpyRangeNeighbors to_numpy(RangeNeighbors&& found) {
 }
 
 template <typename T>
-Matrix<T> to_matrix(const NumpyMatrix<const T>& array) {
+Matrix<T> to_matrix(const Context& context, const NumpyMatrix<const T>& array) {
   Matrix<T> matrix(array.shape(0), array.shape(1));
   const auto view = array.view();
-  for (std::size_t row = 0; row < matrix.rows(); ++row)
+  const std::size_t rows_per_check = std::max<std::size_t>(1, elements_per_check / (matrix.cols() + 1));
+  for (std::size_t row = 0; row < matrix.rows(); ++row) {
+    if (row % rows_per_check == 0 && context.cancelled())
+      throw Error(ErrorCode::cancelled, "stopped: the operation was cancelled");
     for (std::size_t col = 0; col < matrix.cols(); ++col) matrix(row, col) = view(row, col);
+  }
   return matrix;
 }
-template Matrix<Id> to_matrix(const NumpyMatrix<const Id>& array);
+template Matrix<Id> to_matrix(const Context& context, const NumpyMatrix<const Id>& array);
 
-Neighbors to_neighbors(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances) {
-  return {to_matrix(ids), to_matrix(distances)};
+Neighbors to_neighbors(const Context& context, const NumpyMatrix<const Id>& ids,
+                       const NumpyMatrix<const float>& distances) {
+  return {to_matrix(context, ids), to_matrix(context, distances)};
 }
 
-KnnGraph to_knn_graph(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances,
-                      const std::string& metric) {
-  return {.neighbors = to_neighbors(ids, distances), .metric = parse_metric(metric), .report = {}};
+KnnGraph to_knn_graph(const Context& context, const NumpyMatrix<const Id>& ids,
+                      const NumpyMatrix<const float>& distances, const std::string& metric) {
+  return {.neighbors = to_neighbors(context, ids, distances), .metric = parse_metric(metric), .report = {}};
 }
 
 void bind_matrix(nb::module_& module) {

@@ -29,9 +29,10 @@ using Provenance = std::map<std::string, std::string>;
 
 void save_result(const std::filesystem::path& path, const NumpyMatrix<const Id>& ids,
                  const NumpyMatrix<const float>& distances, const std::string& metric,
-                 Provenance provenance) {
-  const SavedNeighbors result{to_neighbors(ids, distances), parse_metric(metric), std::move(provenance)};
-  run([&] { save(result, path); });
+                 const Provenance& provenance) {
+  run(context_for({}), nb::none(), [&](const Context& own) {
+    save(SavedNeighbors{to_neighbors(own, ids, distances), parse_metric(metric), provenance}, path);
+  });
 }
 
 std::tuple<NumpyNeighbors, std::string, Provenance> load_result(const std::filesystem::path& path) {

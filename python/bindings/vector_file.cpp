@@ -47,8 +47,8 @@ NumpyNeighbors read_result(const std::filesystem::path& path) {
 
 void write_result(const std::filesystem::path& path, const NumpyMatrix<const Id>& ids,
                   const NumpyMatrix<const float>& distances) {
-  const Neighbors neighbors = to_neighbors(ids, distances);
-  run([&] { write_neighbors(path, neighbors); });
+  run(context_for({}), nb::none(),
+      [&](const Context& own) { write_neighbors(path, to_neighbors(own, ids, distances)); });
 }
 
 }  // namespace

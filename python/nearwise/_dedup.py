@@ -15,6 +15,7 @@ from nearwise._deduplication import Deduplication, adopt_deduplication
 from nearwise._error import ArgumentError
 from nearwise._neighbors import MetricArgument, RangeNeighbors, adopt_range
 from nearwise._plan import Plan, files_of_plan
+from nearwise._rows import contiguous
 from nearwise._vector_file import Path
 
 GROUPINGS = ("star", "connected")
@@ -309,4 +310,4 @@ def _scores(values: Any) -> npt.NDArray[np.float64]:
         raise ArgumentError(
             f"keep: expected 'first', 'medoid' or a 1-D array of scores, got {array.ndim}-D of dtype {array.dtype}"
         )
-    return np.ascontiguousarray(array, dtype=np.float64)
+    return contiguous(array, np.float64)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from nearwise import _core
 from nearwise._context import Call, Context, operation
 from nearwise._progress import ProgressArgument
+from nearwise._rows import contiguous
 
 Metric = Literal["sqeuclidean", "euclidean", "inner_product", "cosine"]
 MetricArgument = Metric | Literal["l2", "l2sq", "ip", "dot", "cos"]  # _options.METRIC_ALIASES
@@ -88,7 +89,7 @@ def _pair(value: Any) -> Neighbors:
             "neighbors: ids and distances must have one shape [queries, k] or [k], "
             f"got {ids.shape} and {distances.shape}"
         )
-    return Neighbors(np.ascontiguousarray(ids, dtype=np.int64), np.ascontiguousarray(distances, dtype=np.float32))
+    return Neighbors(contiguous(ids, np.int64), contiguous(distances, np.float32))
 
 
 @operation

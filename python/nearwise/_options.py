@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nearwise._error import ArgumentError
+from nearwise._rows import copied
 
 _LARGEST_SIZE = 2**63 - 1
 _LARGEST_SEED = 2**64 - 1
@@ -126,7 +127,7 @@ def ids(values: Any) -> npt.NDArray[np.int64]:
     if array.dtype == np.uint64 and array.max() > np.uint64(_LARGEST_SIZE):
         raise ArgumentError(f"ids: expected at most {_LARGEST_SIZE}, got {array.max()}")
     # A copy: the caller's array may change after this check.
-    return np.array(array, dtype=np.int64, order="C")
+    return copied(array, np.int64)
 
 
 def id_matrix(values: Any, name: str) -> npt.NDArray[np.int64]:
@@ -136,7 +137,7 @@ def id_matrix(values: Any, name: str) -> npt.NDArray[np.int64]:
         raise ArgumentError(f"{name}: expected a 2-D array of integers, got {array.ndim}-D of dtype {array.dtype}")
     if array.dtype == np.uint64 and array.size and array.max() > np.uint64(_LARGEST_SIZE):
         raise ArgumentError(f"{name}: expected at most {_LARGEST_SIZE}, got {array.max()}")
-    return np.array(array, dtype=np.int64, order="C")
+    return copied(array, np.int64)
 
 
 def choice(value: Any, name: str, choices: Sequence[str]) -> str:

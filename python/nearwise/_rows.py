@@ -265,6 +265,24 @@ def usable_in_place(array: Array | DeviceArray) -> bool:
     return adjacent and apart
 
 
+def copied(array: Array, dtype: npt.DTypeLike) -> Array:
+    """As `np.array(array, dtype, order="C")`."""
+    if array.ndim == 0 or array.size <= _ELEMENTS_AT_ONCE:
+        return np.array(array, dtype=dtype, order="C")
+    result = np.empty(array.shape, dtype)
+    step = max(1, _ELEMENTS_AT_ONCE * array.shape[0] // array.size)
+    for first in range(0, array.shape[0], step):
+        result[first : first + step] = array[first : first + step]
+    return result
+
+
+def contiguous(array: Array, dtype: npt.DTypeLike) -> Array:
+    """As `np.ascontiguousarray(array, dtype)`: the array itself where that will do."""
+    if array.ndim != 0 and array.dtype == dtype and array.flags.c_contiguous:
+        return array
+    return copied(np.atleast_1d(array), dtype)
+
+
 def _converted(array: Array, target: np.dtype[Any], name: str) -> Array:
     try:
         result = np.empty(array.shape, target)

@@ -8,7 +8,8 @@ import numpy as np
 import oracle
 import pytest
 from checks import refuses
-from nearwise._rows import as_rows
+from nearwise import _rows
+from nearwise._rows import as_rows, contiguous, copied
 from tensor import FLOAT, INT, ROCM, UINT, Tensor, bfloat16_tensor
 
 
@@ -262,3 +263,19 @@ class TestDlpack:
     def test_an_unknown_element_type_is_refused(self, base):
         with pytest.raises(ValueError, match="no numpy counterpart"):
             nearwise.knn(Tensor(np.zeros((2, 24), np.uint8), 10), base, 5)  # a kind of float8
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (5,), (23,), (4, 6), (0, 3), (3, 0), (50, 3), (2, 40)])
+def test_large_copies_are_made_in_pieces(monkeypatch, shape):
+    monkeypatch.setattr(_rows, "_ELEMENTS_AT_ONCE", 10)
+    array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(">i4")
+    for given in (array, np.asfortranarray(array), array[::-1] if shape else array):
+        copy = copied(given, np.int64)
+        assert copy.dtype == np.int64 and copy.dtype.isnative and copy.shape == given.shape and copy.flags.c_contiguous
+        np.testing.assert_array_equal(copy, given)
+        assert not np.shares_memory(copy, copied(copy, np.int64))
+        expected = np.ascontiguousarray(given, np.int64)
+        found = contiguous(given, np.int64)
+        assert found.shape == expected.shape and found.flags.c_contiguous
+        np.testing.assert_array_equal(found, expected)
+        assert contiguous(found, np.int64) is found

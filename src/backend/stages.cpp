@@ -20,6 +20,11 @@ class Stages::Share {
     report(begin_);
   }
 
+  void abandon() {
+    const std::lock_guard lock(mutex_);
+    end_ = std::max(begin_, reported_);
+  }
+
   void update(const Progress& progress) {
     const std::lock_guard lock(mutex_);
     const double done =
@@ -60,6 +65,10 @@ Context Stages::next(double cost, double rest) {
   return Context(std::make_shared<Context::State>(
       context_.state(), [share = share_](const Progress& progress) { share->update(progress); },
       context_.state().cancel));
+}
+
+void Stages::abandon() {
+  if (share_ != nullptr) share_->abandon();
 }
 
 void Stages::finish() {

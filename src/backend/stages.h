@@ -29,6 +29,10 @@ class Stages {
   // complete. Cancelling either context cancels both.
   Context next(double cost, double rest);
 
+  // The current stage has failed: what it has not reported is shared by the stages that follow, of which one
+  // may repeat it.
+  void abandon();
+
   // Reports completion; without it (an exception) no last report is made.
   void finish();
 

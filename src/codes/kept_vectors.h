@@ -1,4 +1,4 @@
-// The vectors that an inverted file of codes keeps beside them, as plain data that every backend reads.
+// The vectors that an inverted file of codes also keeps, as plain data that every backend reads.
 #pragma once
 
 #include <cstddef>

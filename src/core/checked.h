@@ -25,6 +25,13 @@ T checked_add(T left, T right, const char* what, ErrorCode code = ErrorCode::inv
   return sum;
 }
 
+// The product, or `most` where it is larger.
+template <std::unsigned_integral T>
+constexpr T bounded_product(T left, T right, T most) {
+  T product = 0;
+  return __builtin_mul_overflow(left, right, &product) || product > most ? most : product;
+}
+
 template <std::unsigned_integral T>
 constexpr T divide_up(T numerator, T denominator) {
   return numerator / denominator + (numerator % denominator != 0);

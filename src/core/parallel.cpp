@@ -3,20 +3,17 @@
 // the caller works through its tasks itself, so that a busy or missing worker costs time only.
 #include "core/parallel.h"
 
-#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <new>
-#include <string>
+#include <stop_token>
 #include <thread>
 #include <utility>
 
@@ -24,6 +21,7 @@
 #include "core/float_environment.h"
 #include "core/fork.h"
 #include "core/lost_pages.h"
+#include "core/start_thread.h"
 
 namespace nearwise {
 namespace {
@@ -40,30 +38,6 @@ constexpr int yields_before_sleep = 64;
 
 // The Threads that this thread works for.
 thread_local const Threads* current = nullptr;
-
-// Thread-local memory of shared libraries is allocated on first use, and glibc ends the process if it cannot.
-// A new thread asks for as much first, and can still give up.
-bool has_memory_for_thread_locals() {
-  constexpr std::size_t enough = 16 << 10;
-  void* const volatile probe = std::malloc(enough);  // volatile: must not be optimized away
-  std::free(probe);
-  return probe != nullptr;
-}
-
-// The first use, for exceptions and for this file.
-void touch_thread_locals() {
-  static_cast<void>(*static_cast<const Threads* volatile*>(&current));
-  static_cast<void>(std::uncaught_exceptions());
-}
-
-// Signals belong to the threads of the application, except those that a thread causes itself.
-void block_signals() {
-  sigset_t signals;
-  sigfillset(&signals);
-  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPROF})
-    sigdelset(&signals, own);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-}
 
 }  // namespace
 
@@ -93,23 +67,10 @@ class WorkerPool {
 
   void start_workers(int wanted) {
     const std::lock_guard one_at_a_time(starting_);
-    std::unique_lock lock(mutex_);
-    while (workers_ < wanted) {
-      std::string reason = "no memory";
-      start_ = Start::pending;
-      try {
-        std::thread([this] { work(); }).detach();
-        started_.wait(lock, [&] { return start_ != Start::pending; });
-      } catch (const std::exception& error) {  // std::system_error or std::bad_alloc
-        start_ = Start::failed;
-        reason = error.what();
-      }
-      if (start_ == Start::failed)
-        fail(ErrorCode::out_of_memory,
-             "threads: the system refused to start thread {} of {} ({}): ask for fewer, or raise its limits",
-             workers_ + 2, wanted + 1, reason);
-      ++workers_;
-    }
+    for (; workers_ < wanted; ++workers_)
+      start_thread(fmt::format("thread {} of {}", workers_ + 2, wanted + 1), [this](const std::stop_token&) {
+        work();
+      }).detach();
   }
 
   void run(Job& job) {
@@ -139,16 +100,7 @@ class WorkerPool {
   static constexpr std::size_t most_woken = 4096;
 
   void work() {
-    const bool can_work = has_memory_for_thread_locals();
-    if (can_work) {
-      touch_thread_locals();
-      block_signals();
-      pthread_setname_np(pthread_self(), "nearwise");
-    }
     std::unique_lock lock(mutex_);
-    start_ = can_work ? Start::succeeded : Start::failed;
-    started_.notify_one();
-    if (!can_work) return;
     for (;;) {
       if (Job* const job = open_job()) {
         help(*job, lock);
@@ -207,16 +159,12 @@ class WorkerPool {
     *link = job.older;
   }
 
-  enum class Start : std::uint8_t { pending, succeeded, failed };
-
   std::mutex starting_;  // one thread starts workers
-  std::condition_variable started_;
-  Start start_ = Start::pending;  // of the newest worker; guarded by mutex_
+  int workers_ = 0;      // guarded by starting_
 
   std::mutex mutex_;
   std::condition_variable wake_;
   Job* newest_ = nullptr;
-  int workers_ = 0;
   int sleeping_ = 0;
   std::atomic<std::uint64_t> posted_ = 0;  // jobs so far; changed under the mutex
 };

@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/cancellable.h"
 #include "core/check.h"
+#include "core/checked.h"
 #include "core/distance.h"
 #include "core/lost_pages.h"
 #include "core/progress.h"
@@ -64,7 +66,7 @@ template <typename T>
 std::vector<T> read_column(const ContainerReader& reader, const char* name) {
   const MatrixView<const T> column = reader.section(name).rows<T>();
   if (column.cols() != 1) fail(ErrorCode::corrupt, "{}: {}: one column expected", reader.source(), name);
-  std::vector<T> values(column.data(), column.data() + column.rows());
+  std::vector<T> values = copied_vector(std::span(column.data(), column.rows()));
   check_lost_pages();
   return values;
 }
@@ -128,6 +130,9 @@ void check_deduplication(const SavedDeduplication& saved, const std::string& sou
   const Deduplication& of = saved.deduplication;
   const std::size_t rows = of.groups.size();
   if (!std::isfinite(saved.threshold)) fail(code, "{}: a finite threshold expected", source);
+  const std::uint64_t most_pairs = bounded_product<std::uint64_t>(rows, rows, most_metadata_number);
+  if (of.pairs > most_pairs)
+    fail(code, "{}: pairs: at most {} of {} rows expected, {} found", source, most_pairs, rows, of.pairs);
   if (of.removed_by.size() != rows || of.distances.size() != rows)
     fail(code, "{}: as many groups as removed_by and distances expected, {}, {} and {} found", source, rows,
          of.removed_by.size(), of.distances.size());

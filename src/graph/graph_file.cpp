@@ -1,5 +1,6 @@
 // Graphs in containers (docs/format.md, kind "graph").
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "core/check.h"
 #include "graph/metadata.h"
@@ -19,8 +20,14 @@ void save(const KnnGraph& graph, const std::filesystem::path& path,
     if (error.code() != ErrorCode::corrupt) throw;
     fail(ErrorCode::invalid_argument, "save {}: {}", path.native(), error.what());
   }
+  const nlohmann::json metadata = graph::encode_metadata(graph.metric, graph.report, provenance);
+  try {
+    static_cast<void>(graph::decode_report(metadata, graph.rows()));  // or it could not be loaded
+  } catch (const std::out_of_range& error) {
+    fail(ErrorCode::invalid_argument, "save {}: report: {}", path.native(), error.what());
+  }
   ContainerWriter writer(path, std::string(graph::container_kind));
-  writer.write_metadata(graph::encode_metadata(graph.metric, graph.report, provenance));
+  writer.write_metadata(metadata);
   writer.write_section("ids", graph.neighbors.ids.view());
   writer.write_section("distances", graph.neighbors.distances.view());
   writer.commit();
@@ -33,9 +40,10 @@ KnnGraph load_knn_graph(const std::filesystem::path& path) {
   reader.verify();
   KnnGraph graph;
   const nlohmann::json metadata = reader.metadata();
+  const std::size_t rows = reader.section("ids").info().rows;
   try {
     graph.metric = parse_metric(metadata.at("metric").get<std::string>());
-    graph.report = graph::decode_report(metadata);
+    graph.report = graph::decode_report(metadata, rows);
     static_cast<void>(metadata.at("provenance").get<std::map<std::string, std::string>>());
   } catch (const std::exception& error) {
     fail(ErrorCode::corrupt, "{}: metadata: {}", reader.source(), error.what());

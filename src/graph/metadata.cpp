@@ -1,8 +1,11 @@
 #include "graph/metadata.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "core/checked.h"
 #include "io/container/metadata.h"
 
 namespace nearwise::graph {
@@ -15,16 +18,25 @@ GraphMethod decode_method(const std::string& text) {
   throw std::out_of_range("expected method exact or nn_descent");
 }
 
-GraphReport decode_report(const Json& metadata) {
+GraphReport decode_report(const Json& metadata, std::size_t rows) {
   GraphReport report = {.method = decode_method(metadata.at("method").get<std::string>()),
-                        .recall = decode_recall(metadata.at("recall")),
+                        .recall = decode_recall(metadata.at("recall"), rows),
                         .reached = metadata.at("reached").get<bool>(),
                         .rounds = {}};
-  for (const Json& round : metadata.at("rounds")) {
+  const Json& rounds = metadata.at("rounds");
+  if (rounds.size() > max_rounds)
+    throw std::out_of_range(fmt::format("at most {} rounds expected, {} found", max_rounds, rounds.size()));
+  // A plan may add a neighbour of a row twice.
+  const std::uint64_t most_updates = bounded_product<std::uint64_t>(
+      bounded_product<std::uint64_t>(rows, rows, most_metadata_number), 2, most_metadata_number);
+  for (const Json& round : rounds) {
     if (!round.at("updates").is_number_unsigned()) throw std::out_of_range("a whole number expected");
+    const auto updates = round.at("updates").get<std::uint64_t>();
+    if (updates > most_updates)
+      throw std::out_of_range(fmt::format("at most {} updates expected, {} found", most_updates, updates));
     report.rounds.push_back({.round = report.rounds.size(),
-                             .updates = round.at("updates").get<std::uint64_t>(),
-                             .recall = decode_recall(round.at("recall"))});
+                             .updates = updates,
+                             .recall = decode_recall(round.at("recall"), rows)});
   }
   return report;
 }

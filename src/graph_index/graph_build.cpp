@@ -162,7 +162,8 @@ GraphIndex finish(Stages& stages, const Context& context, graph_index::SearchedG
   auto state = std::make_unique<GraphIndexInternals::State>(context.state().budget, std::move(graph));
   state->provenance = {{"version", "nearwise " + version()}, {"seed", std::to_string(context.seed())}};
   GraphIndex index = GraphIndexInternals::make(std::move(state));
-  if (calibration && rows >= 2) index.calibrate(stages.next(1, 0), *calibration);
+  if (calibration && rows >= 2)
+    GraphIndexInternals::calibrate(index, stages.next(1, 0), *calibration, MemoryCheck::by_caller);
   stages.finish();
   return index;
 }

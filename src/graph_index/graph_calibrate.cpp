@@ -16,11 +16,13 @@
 #include "core/fork.h"
 #include "core/math/random.h"
 #include "graph_index/graph_index_state.h"
+#include "graph_index/memory_needs.h"
 #include "graph_index/search_graph.h"
 #include "nearwise/exact.h"
 #include "ops/check_rows.h"
 #include "ops/finite_rows.h"
 #include "ops/gather_rows.h"
+#include "ops/memory_limit.h"
 #include "ops/recall_estimate.h"
 
 namespace nearwise {
@@ -44,15 +46,16 @@ double exact_cost(const SearchedGraph& graph) {
 }
 
 // How a trial searches.
-struct Way {
+struct Mode {
   bool evaluates_beam = false;  // as in GraphCalibration
   // The row that is searched for is not there; otherwise searches pass it, and it is not counted.
   bool is_absent = true;
-  friend auto operator<=>(const Way&, const Way&) = default;  // NOLINT(modernize-use-nullptr): a false alarm
+  // NOLINTNEXTLINE(modernize-use-nullptr): a false alarm
+  friend auto operator<=>(const Mode&, const Mode&) = default;
 };
 // The first one that reaches the target. Where hardly any edges are needed, in one dimension or among
-// duplicates, a row can be the only way between its neighbours: then it may be passed.
-constexpr std::array<Way, 3> ways = {Way{false, true}, Way{true, true}, Way{true, false}};
+// duplicates, a row can be the only path between its neighbours: then it may be passed.
+constexpr std::array<Mode, 3> modes = {Mode{false, true}, Mode{true, true}, Mode{true, false}};
 
 // Queries and their exact neighbours.
 class Trial {
@@ -75,10 +78,10 @@ class Trial {
                  {.metric = metric_, .filter = graph.live ? graph.live->filter : Filter()});
   }
 
-  RecallEstimate recall(std::size_t beam, const Way& way) const {
-    const auto known = recalls_.find({beam, way});
+  RecallEstimate recall(std::size_t beam, const Mode& mode) const {
+    const auto known = recalls_.find({beam, mode});
     if (known != recalls_.end()) return known->second;
-    const bool is_passed = !own_.empty() && !way.is_absent;
+    const bool is_passed = !own_.empty() && !mode.is_absent;
     // As searches among removed rows do, the beam becomes wider by their share.
     const std::size_t width = divide_up(beam * graph_.rows.count(), graph_.live_count());
     // Where there are more, each takes a part of what is left.
@@ -86,9 +89,9 @@ class Trial {
         static_cast<double>(std::max<std::size_t>(3, expected_trials - std::min(expected_trials, ++trials_)));
     const Neighbors found = graph_index::search_rows(stages_.next(1, later), graph_, queries_,
                                                      {.k = k_ + (is_passed ? 1 : 0),
-                                                      .beam = {width, way.evaluates_beam},
+                                                      .beam = {width, mode.evaluates_beam},
                                                       .allowed = graph_.live_bits(),
-                                                      .absent = way.is_absent ? own_ : own_.first(0)});
+                                                      .absent = mode.is_absent ? own_ : own_.first(0)});
     std::vector<std::size_t> hits(queries_.rows(), 0);
     for (std::size_t query = 0; query < queries_.rows(); ++query) {
       // A neighbour counts as found if it is no farther than the k-th exact one.
@@ -99,39 +102,39 @@ class Trial {
           ++hits[query];
       hits[query] = std::min(hits[query], k_);
     }
-    return recalls_[{beam, way}] = estimate_recall(hits, k_, population_);
+    return recalls_[{beam, mode}] = estimate_recall(hits, k_, population_);
   }
 
   // The smallest beam that reaches the target, or the best one.
-  std::size_t smallest_beam(double target, const Way& way) const {
+  std::size_t smallest_beam(double target, const Mode& mode) const {
     const std::size_t most = std::min(graph_.live_count(), std::max(max_beam, 16 * k_));
     std::size_t enough = std::min(k_, most);
     std::size_t too_few = enough - 1;
-    while (!is_enough(enough, way, target)) {
-      if (enough == most || is_hopeless(enough, way, target)) return enough;
+    while (!is_enough(enough, mode, target)) {
+      if (enough == most || is_hopeless(enough, mode, target)) return enough;
       too_few = enough;
       enough = std::min(most, 2 * enough);
     }
     while (enough - too_few > std::max<std::size_t>(1, enough / 16)) {
       const std::size_t middle = too_few + (enough - too_few) / 2;
-      (is_enough(middle, way, target) ? enough : too_few) = middle;
+      (is_enough(middle, mode, target) ? enough : too_few) = middle;
     }
     return enough;
   }
 
  private:
   // Twice the beam has hardly found more, and more is missing: codes are too coarse.
-  bool is_hopeless(std::size_t beam, const Way& way, double target) const {
+  bool is_hopeless(std::size_t beam, const Mode& mode, double target) const {
     constexpr double min_gain = 0.002;
     constexpr double min_missing = 0.01;
-    const auto half = recalls_.find({beam / 2, way});
+    const auto half = recalls_.find({beam / 2, mode});
     if (half == recalls_.end()) return false;
-    const double value = recall(beam, way).value;
+    const double value = recall(beam, mode).value;
     return value - half->second.value < min_gain && target - value > min_missing;
   }
 
-  bool is_enough(std::size_t beam, const Way& way, double target) const {
-    const RecallEstimate measured = recall(beam, way);
+  bool is_enough(std::size_t beam, const Mode& mode, double target) const {
+    const RecallEstimate measured = recall(beam, mode);
     return measured.low >= target || measured.value == 1;
   }
 
@@ -156,7 +159,7 @@ class Trial {
   const std::size_t k_;
   const std::size_t population_;
   Neighbors exact_;
-  mutable std::map<std::pair<std::size_t, Way>, RecallEstimate> recalls_;  // by beam and way
+  mutable std::map<std::pair<std::size_t, Mode>, RecallEstimate> recalls_;  // by beam and mode
 };
 
 }  // namespace
@@ -190,15 +193,15 @@ GraphCalibration graph_index::calibrate_graph(const Context& context, const Sear
   const Trial few_trial(stages, trials, graph, queries, own, few);
   const Trial many_trial(stages, trials, graph, queries, own, many);
   GraphCalibration calibration = {.target_recall = options.target_recall, .neighbors = few};
-  for (const Way& way : ways) {
-    calibration.evaluates_beam = way.evaluates_beam;
-    calibration.beam = few_trial.smallest_beam(options.target_recall, way);
-    calibration.recall = few_trial.recall(calibration.beam, way);
-    // Not by this way: the next one.
-    if (calibration.recall.value < options.target_recall && &way != &ways.back()) continue;
+  for (const Mode& mode : modes) {
+    calibration.evaluates_beam = mode.evaluates_beam;
+    calibration.beam = few_trial.smallest_beam(options.target_recall, mode);
+    calibration.recall = few_trial.recall(calibration.beam, mode);
+    // Not by this mode: the next one.
+    if (calibration.recall.value < options.target_recall && &mode != &modes.back()) continue;
     calibration.beam_of_100 =
-        std::max(calibration.beam, many_trial.smallest_beam(options.target_recall, way));
-    calibration.recall_of_100 = many_trial.recall(calibration.beam_of_100, way);
+        std::max(calibration.beam, many_trial.smallest_beam(options.target_recall, mode));
+    calibration.recall_of_100 = many_trial.recall(calibration.beam_of_100, mode);
     if (calibration.reached()) break;
   }
   stages.finish();
@@ -206,7 +209,12 @@ GraphCalibration graph_index::calibrate_graph(const Context& context, const Sear
 }
 
 GraphCalibration GraphIndex::calibrate(const Context& context, const GraphCalibrationOptions& options) {
-  State& state = *state_;
+  return GraphIndexInternals::calibrate(*this, context, options, MemoryCheck::now);
+}
+
+GraphCalibration GraphIndexInternals::calibrate(GraphIndex& index, const Context& context,
+                                                const GraphCalibrationOptions& options, MemoryCheck check) {
+  State& state = *index.state_;
   require(options.target_recall > 0 && options.target_recall <= 1,
           "{}: target_recall must be above 0 and at most 1, got {}", calibrate_name, options.target_recall);
   require(options.sample >= 1, "{}: sample must be at least 1, got 0", calibrate_name);
@@ -220,6 +228,9 @@ GraphCalibration GraphIndex::calibrate(const Context& context, const GraphCalibr
     check_queries(calibrate_name, context, options.queries, graph);
     check_finite(calibrate_name, context, options.queries, 0, "query");
   }
+  if (check == MemoryCheck::now)
+    check_memory(calibrate_name, context,
+                 graph_index::calibrating_bytes(context, graph.rows.vectors, options));
   const GraphCalibration calibration = graph_index::calibrate_graph(context, graph, options);
   {
     const index::IndexLock::Writing writing(changing, &context.state().cancel);

@@ -31,7 +31,7 @@ struct GraphFilterShape {
 
 struct GraphFilterPlan {
   bool exact = false;    // all allowed vectors are compared
-  std::size_t beam = 0;  // that finds as many allowed rows as the usual one finds rows
+  std::size_t beam = 0;  // that finds as many allowed rows as the beam without a filter finds rows
   // Estimated time of a query on one thread, in ns.
   double exact_cost = 0;
   double graph_cost = 0;

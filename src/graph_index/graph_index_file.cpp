@@ -35,13 +35,14 @@ std::optional<GraphCalibration> read_calibration(const Json& metadata, const std
   const auto found = metadata.find("calibration");
   if (found == metadata.end()) return {};
   if (!found->is_object()) fail(ErrorCode::corrupt, "{}: metadata: an object 'calibration' expected", source);
-  GraphCalibration calibration = {.neighbors = read_number(*found, "neighbors", source),
-                                  .beam = read_number(*found, "beam", source),
-                                  .beam_of_100 = read_number(*found, "beam_of_100", source)};
+  constexpr std::uint64_t most = graph_index::max_graph_rows;
+  GraphCalibration calibration = {.neighbors = read_number(*found, "neighbors", source, most),
+                                  .beam = read_number(*found, "beam", source, most),
+                                  .beam_of_100 = read_number(*found, "beam_of_100", source, most)};
   try {
     calibration.target_recall = found->at("target_recall").get<double>();
-    calibration.recall = decode_recall(found->at("recall"));
-    calibration.recall_of_100 = decode_recall(found->at("recall_of_100"));
+    calibration.recall = decode_recall(found->at("recall"), most_metadata_number);
+    calibration.recall_of_100 = decode_recall(found->at("recall_of_100"), most_metadata_number);
     if (!(calibration.target_recall > 0 && calibration.target_recall <= 1))
       throw std::out_of_range("target_recall above 0 and at most 1 expected");
   } catch (const std::exception& error) {

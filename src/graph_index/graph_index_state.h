@@ -15,6 +15,7 @@
 #include "index/id_table.h"
 #include "index/index_lock.h"
 #include "nearwise/graph_index.h"
+#include "ops/memory_limit.h"
 
 namespace nearwise {
 
@@ -96,6 +97,8 @@ struct GraphIndexInternals {
   using State = GraphIndex::State;
   static const State& state_of(const GraphIndex& index) { return *index.state_; }
   static GraphIndex make(std::unique_ptr<State> state) { return GraphIndex(std::move(state)); }
+  static GraphCalibration calibrate(GraphIndex& index, const Context& context,
+                                    const GraphCalibrationOptions& options, MemoryCheck check);
 };
 
 }  // namespace nearwise

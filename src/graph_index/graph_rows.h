@@ -67,7 +67,7 @@ struct GraphRows : GraphRowViews {
   ElementType type_ = ElementType::f32;
 };
 
-// Whether u8 vectors need no memory beside their codes.
+// Whether u8 vectors need no memory in addition to their codes.
 inline bool are_vectors_codes(const ScalarCodec& codec, ElementType type) {
   return type == ElementType::u8 && codec.is_exact();
 }

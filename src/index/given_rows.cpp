@@ -21,7 +21,7 @@ Id first_bad(std::span<const Id> ids) {
 }
 
 void check_distinct(const char* operation, MemoryBudget& budget, std::span<const Id> ids) {
-  // Ascending ids, the usual case, need no copy.
+  // Ascending ids, the common case, need no copy.
   if (std::ranges::adjacent_find(ids, std::greater_equal<>()) == ids.end()) return;
   Buffer<Id> sorted(budget, ids.size());
   std::ranges::copy(ids, sorted.data());

@@ -70,6 +70,18 @@ void IdTable::reserve(std::size_t more, Id next_id) {
   if (is_dense() || 2 * count > ids_.size()) grow_hash(capacity_for(count));
 }
 
+std::uint64_t IdTable::reserved_bytes(std::size_t more, Id next_id) const {
+  const std::size_t count = size_ + more;
+  if (is_dense() && are_dense(count, next_id)) {
+    const auto least = static_cast<std::size_t>(next_id);
+    if (least <= lists_.size()) return 0;
+    return buffer_bytes(std::max(least, lists_.size() + lists_.size() / 2), sizeof(std::uint32_t));
+  }
+  if (!is_dense() && 2 * count <= ids_.size()) return 0;
+  const std::size_t capacity = capacity_for(count);
+  return buffer_bytes(capacity, sizeof(Id)) + buffer_bytes(capacity, sizeof(std::uint32_t));
+}
+
 bool IdTable::insert(Id id, std::uint32_t list) noexcept {
   const std::size_t place = is_dense() ? static_cast<std::size_t>(id) : place_of(id);
   if (lists_[place] != absent) return false;

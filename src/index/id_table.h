@@ -24,6 +24,8 @@ class IdTable {
 
   // Reserves space for more ids, all below next_id, so that insert() cannot fail.
   void reserve(std::size_t more, Id next_id);
+  // What that takes of the budget, in addition to the table.
+  std::uint64_t reserved_bytes(std::size_t more, Id next_id) const;
   // Returns false, and changes nothing, if the id is there already.
   bool insert(Id id, std::uint32_t list) noexcept;
   bool erase(Id id) noexcept;

@@ -20,8 +20,11 @@
 #include "core/math/random.h"
 #include "ivf/entry_vectors.h"
 #include "ivf/ivf_state.h"
+#include "ivf/list_search.h"
 #include "nearwise/exact.h"
 #include "ops/check_rows.h"
+#include "ops/exact_knn.h"
+#include "ops/memory_limit.h"
 #include "ops/merge_neighbors.h"
 
 namespace nearwise {
@@ -345,29 +348,57 @@ Setting settle(const Trial& trial, const ProbeRange& range, const Setting& found
                          Margin::none);
 }
 
-// For one neighbour: the probes of the default, `usual`, or more. The value decides, as the recall of one
+// For one neighbour: the probes of the default setting, or more. The value decides, as the recall of one
 // neighbour varies so much between queries that most samples have no margin.
-RecallAtK calibrate_first(const Trial& trial, const Trial& first, std::size_t lists, const Setting& usual,
-                          double target) {
-  const RecallEstimate recall = trial.recall_of_first(usual.probes, usual.candidates);
+RecallAtK calibrate_first(const Trial& trial, const Trial& first, std::size_t lists,
+                          const Setting& default_setting, double target) {
+  const RecallEstimate recall = trial.recall_of_first(default_setting.probes, default_setting.candidates);
   if (reaches(recall, target, Margin::none))
-    return {1, usual.probes, recall, trial.recall_of_first(usual.probes, 0)};
-  const ProbeRange range = {.lists = lists, .fewest = usual.probes};
-  const Setting more = smallest_probes(first, range, usual.candidates, target, Margin::none);
+    return {1, default_setting.probes, recall, trial.recall_of_first(default_setting.probes, 0)};
+  const ProbeRange range = {.lists = lists, .fewest = default_setting.probes};
+  const Setting more = smallest_probes(first, range, default_setting.candidates, target, Margin::none);
   const Setting found =
       reaches(more.recall, target, Margin::none) ? more : settle(first, range, more, target);
   return {1, found.probes, found.recall, first.recall(found.probes, 0)};
 }
 
 // For more neighbours, with candidates in proportion: at least the probes of the default.
-RecallAtK calibrate_more(const Trial& trial, std::size_t lists, const Setting& usual, double target) {
-  const std::size_t candidates = usual.candidates == 0 ? 0 : ivf::candidates_for(usual.candidates, trial.k());
+RecallAtK calibrate_more(const Trial& trial, std::size_t lists, const Setting& default_setting,
+                         double target) {
+  const std::size_t candidates =
+      default_setting.candidates == 0 ? 0 : ivf::candidates_for(default_setting.candidates, trial.k());
   // On SIFT1M, 100 neighbours take 1.4 (PQ) and 1.7 (flat) times the probes of 10.
-  const ProbeRange range = {
-      .lists = lists, .fewest = usual.probes, .first = usual.probes + usual.probes / 2, .steps = 8};
+  const ProbeRange range = {.lists = lists,
+                            .fewest = default_setting.probes,
+                            .first = default_setting.probes + default_setting.probes / 2,
+                            .steps = 8};
   const Setting found =
       settle(trial, range, smallest_probes(trial, range, candidates, target, Margin::interval), target);
   return {trial.k(), found.probes, found.recall, trial.recall(found.probes, 0)};
+}
+
+// Upper bound for an index of at least 2 vectors.
+std::uint64_t bytes_of(const Context& context, const Ivf& index, const Vectors& vectors,
+                       const CalibrationOptions& options) {
+  const IvfInternals::State& state = IvfInternals::state_of(index);
+  const std::size_t count = state.rows.rows();
+  const std::size_t row_bytes = vectors.dim() * element_size(vectors.type());
+  const std::size_t block_rows = std::min(count, exact_block_rows(vectors.dim(), vectors.type()));
+  const RowsView block(nullptr, vectors.type(), block_rows, vectors.dim(), row_bytes);
+  const RowsView queries(nullptr, vectors.type(), std::min(options.queries, count), vectors.dim(), row_bytes);
+  const std::size_t k = std::min(std::max(ivf::calibration_neighbors, options.largest_k), count - 1) + 1;
+  const bool rerank = options.rerank && state.rows.vector_bytes() != 0;
+  const std::size_t candidates = ivf::candidates_for(std::ranges::max(candidates_to_try), k);
+  const ivf::SearchShape trial = {.query_type = queries.type(),
+                                  .queries = queries.rows(),
+                                  .k = k,
+                                  .candidates = rerank ? std::max(k, std::min(count, candidates)) : k,
+                                  .probes = index.lists()};
+  const std::uint64_t exact =
+      buffer_bytes(block_rows, row_bytes) + least_knn_bytes(context, queries, block, k, state.metric);
+  return buffer_bytes(count, sizeof(Id)) + buffer_bytes(queries.rows(), sizeof(Id)) +
+         buffer_bytes(queries.rows(), row_bytes) +
+         std::max(exact, ivf::least_search_bytes(context, index, trial));
 }
 
 }  // namespace
@@ -387,7 +418,12 @@ Calibration Ivf::calibrate(const Context& context, const CalibrationOptions& opt
 }
 
 Calibration Ivf::calibrate(const Context& context, RowsView rows, const CalibrationOptions& options) {
-  State& state = *state_;
+  return IvfInternals::calibrate(*this, context, rows, options, MemoryCheck::now);
+}
+
+Calibration IvfInternals::calibrate(Ivf& index, const Context& context, const RowsView& rows,
+                                    const CalibrationOptions& options, MemoryCheck check) {
+  State& state = *index.state_;
   ivf::check_options(options);
   // Searches go on, among them those of the trials.
   index::IndexLock::Changing changing(state.lock, &context.state().cancel);
@@ -399,13 +435,15 @@ Calibration Ivf::calibrate(const Context& context, RowsView rows, const Calibrat
             "{}: there must be a row for every id, got {} rows for ids up to {}", calibrate_name, rows.rows(),
             state.next_id - 1);
   } else {
-    require(vectors() != VectorStorage::none,
+    require(index.vectors() != VectorStorage::none,
             "{}: the index keeps no vectors: pass the vectors by id, got none", calibrate_name);
   }
   const DefaultFloatEnvironment environment;
   context.state().cancel.check();
   std::size_t count = 0;
   const Vectors vectors(state, rows);
+  if (index.size() >= 2 && check == MemoryCheck::now)
+    check_memory(calibrate_name, context, bytes_of(context, index, vectors, options));
   const Buffer<Id> ids = ids_of(*context.state().budget, state.rows, vectors.are_given(), count);
   require(count >= 2, "{}: the index must hold at least 2 vectors, got {}", calibrate_name, count);
 
@@ -423,30 +461,30 @@ Calibration Ivf::calibrate(const Context& context, RowsView rows, const Calibrat
                                           {ids.data(), count}, most + 1, state.metric);
   Stages trials(stages.next(1, 0), calibrate_name);
   const Sample searched = {count, queries.view(), drawn.span(), exact};
-  const Trial trial(trials, *this, searched, k);
+  const Trial trial(trials, index, searched, k);
   // Flat distances are exact already.
   const bool rerank = options.rerank && state.rows.vector_bytes() != 0;
-  const Setting found = settle(trial, {.lists = lists()},
-                               cheapest(trial, *this, options.target_recall, rerank), options.target_recall);
+  const Setting found = settle(trial, {.lists = index.lists()},
+                               cheapest(trial, index, options.target_recall, rerank), options.target_recall);
 
   Calibration calibration = {.probes = found.probes,
                              .recall = found.recall,
                              .recall_without_rerank = found.recall,
                              .target_recall = options.target_recall,
                              .neighbors = k,
-                             .rows = size()};
+                             .rows = index.size()};
   if (rerank) {
     calibration.candidates = found.candidates;
     calibration.recall_without_rerank = trial.recall(found.probes, 0);
   }
   if (k > 1)
-    calibration.other_k.push_back(
-        calibrate_first(trial, Trial(trials, *this, searched, 1), lists(), found, options.target_recall));
+    calibration.other_k.push_back(calibrate_first(trial, Trial(trials, index, searched, 1), index.lists(),
+                                                  found, options.target_recall));
   // All vectors, if all were asked for: then nothing depends on their order.
   const std::size_t every = sample == count ? 1 : queries_per_wide_one;
   if (most > k)
-    calibration.other_k.push_back(
-        calibrate_more(Trial(trials, *this, searched, most, every), lists(), found, options.target_recall));
+    calibration.other_k.push_back(calibrate_more(Trial(trials, index, searched, most, every), index.lists(),
+                                                 found, options.target_recall));
   std::optional<Calibration> kept = calibration;
   {
     const index::IndexLock::Writing writing(changing, &context.state().cancel);

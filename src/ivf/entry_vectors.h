@@ -1,4 +1,4 @@
-// The vectors of entries: those of flat lists, or those kept beside codes.
+// The vectors of entries: those of flat lists, or those kept in addition to codes.
 #pragma once
 
 #include <cstddef>

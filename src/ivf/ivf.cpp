@@ -4,16 +4,20 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "backend/context_state.h"
 #include "codes/code_norms.h"
+#include "core/cancellable.h"
 #include "core/checked.h"
 #include "core/fork.h"
 #include "core/lost_pages.h"
 #include "core/progress.h"
 #include "ivf/ivf_state.h"
+#include "ivf/memory_needs.h"
 #include "ivf/removal.h"
 #include "ops/knn_plan.h"
+#include "ops/memory_limit.h"
 
 namespace nearwise {
 namespace {
@@ -23,19 +27,98 @@ using Reading = index::IndexLock::Reading;
 using Changing = index::IndexLock::Changing;
 using Writing = index::IndexLock::Writing;
 
+constexpr std::size_t ids_per_check = 4096;  // of cancellation
+
 bool equal(MatrixView<const float> left, MatrixView<const float> right) {
   return left.rows() == right.rows() && left.cols() == right.cols() &&
          std::equal(left.data(), left.data() + left.rows() * left.cols(), right.data());
 }
 
-void check_other_ids(const IvfInternals::State& state, const IvfInternals::State& more) {
+void check_other_ids(const IvfInternals::State& state, const IvfInternals::State& more,
+                     const CancelFlag& cancel) {
   if (state.rows.rows() == 0 || more.rows.rows() == 0) return;
   const index::IdTable& table = state.ids();
   for (std::size_t list = 0; list < more.rows.lists(); ++list) {
     const ListView& view = more.rows.view(list);
-    for (const Id id : std::span(view.ids, view.rows))
-      require(!table.find(id), "Ivf.merge: the ids must differ, got {} in both indexes", id);
+    for (std::size_t row = 0; row < view.rows; ++row) {
+      if (row % ids_per_check == 0) cancel.check();
+      require(!table.find(view.ids[row]), "Ivf.merge: the ids must differ, got {} in both indexes",
+              view.ids[row]);
+    }
   }
+}
+
+// The vectors of another index, at the end of lists that have space for them.
+class AppendedRows {
+ public:
+  AppendedRows(IvfInternals::State& state, std::span<const ListView> added) : state_(state), added_(added) {}
+
+  // Returns false, with a part of them appended, once the flag is set.
+  bool append(const CancelFlag& cancel) noexcept {
+    constexpr std::size_t piece_bytes = std::size_t{4} << 20;  // about 1 ms
+    ivf::InvertedLists& to = state_.rows;
+    const std::size_t piece =
+        std::max<std::size_t>(1, piece_bytes / (to.code_bytes() + to.vector_bytes() + sizeof(Id)));
+    for (; list_ < added_.size(); ++list_, rows_ = 0) {
+      const ListView& from = added_[list_];
+      state_.list_changes(list_);
+      while (rows_ < from.rows) {
+        if (cancel.is_set()) return false;
+        const std::size_t rows = std::min(piece, from.rows - rows_);
+        to.append(list_, {from.codes + rows_ * to.code_bytes(), from.ids + rows_, rows,
+                          from.vectors == nullptr ? nullptr : from.vectors + rows_ * to.vector_bytes()});
+        rows_ += rows;
+      }
+    }
+    return true;
+  }
+
+  void take_back() noexcept {
+    for (std::size_t list = 0; list < list_; ++list) state_.rows.shrink(list, added_[list].rows);
+    if (list_ < added_.size()) state_.rows.shrink(list_, rows_);
+  }
+
+ private:
+  IvfInternals::State& state_;
+  const std::span<const ListView> added_;
+  std::size_t list_ = 0;  // the lists before are complete
+  std::size_t rows_ = 0;  // appended to that list
+};
+
+// Returns false, with a part of the ids inserted, once the flag is set. The table has space for them.
+bool insert_ids(index::IdTable& table, std::span<const ListView> added, const CancelFlag& cancel) noexcept {
+  for (std::size_t list = 0; list < added.size(); ++list)
+    for (std::size_t row = 0; row < added[list].rows; ++row) {
+      if (row % ids_per_check == 0 && cancel.is_set()) return false;
+      table.insert(added[list].ids[row], static_cast<std::uint32_t>(list));
+    }
+  return true;
+}
+
+void check_removing(const Context& context, const IvfInternals::State& state, std::size_t ids) {
+  if (ids == 0 || !is_limited(context, *state.budget)) return;
+  const std::uint64_t kept = ivf::table_bytes(state, 0, state.next_id) + ivf::Removal::kept_bytes(state, ids);
+  check_memory("Ivf.remove", context, *state.budget, kept, kept + ivf::Removal::bytes(state, ids));
+}
+
+void check_merging(const Context& context, const IvfInternals::State& state,
+                   const IvfInternals::State& more) {
+  if (!is_limited(context, *state.budget)) return;
+  std::vector<std::size_t> counts;
+  for (const ListView& list : more.rows.views()) counts.push_back(list.rows);
+  std::uint64_t kept = state.rows.reserved_bytes(counts);
+  const bool has_table = state.table.load() != nullptr || (state.rows.rows() != 0 && more.rows.rows() != 0);
+  if (has_table) kept += ivf::table_bytes(state, more.rows.rows(), std::max(state.next_id, more.next_id));
+  check_memory("Ivf.merge", context, *state.budget, kept, kept);
+}
+
+// Of an index with the quantizers of another and `count` of its vectors.
+std::uint64_t part_bytes(const IvfInternals::State& state, std::size_t count) {
+  const ListCodec codec = state.view();
+  const std::size_t parts = codec.encoding == ListEncoding::lsq ? codec.parts() : 0;
+  const std::uint64_t tables = state.is_flat() ? 0 : CodewordTables::bytes(codec.dim, parts);
+  const std::uint64_t entry_bytes = state.rows.code_bytes() + sizeof(Id) + state.rows.vector_bytes();
+  return tables + count * entry_bytes + state.rows.lists() * 3 * buffer_bytes(0, 1);
 }
 
 // Of an index that takes the vectors of another. In the order of their addresses: two indexes may be merged
@@ -132,6 +215,7 @@ std::size_t Ivf::remove(const Context& context, std::span<const Id> ids) {
   caller.cancel.check();
   Changing changing(state_->lock, &caller.cancel);
   const LostPagesScope lost_pages;
+  check_removing(context, *state_, ids.size());
   ProgressMeter progress(caller.options.progress, caller.clock, "remove", ids.size());
   ivf::Removal removal(*state_, context, ids, &progress);
   {
@@ -150,7 +234,10 @@ void Ivf::compact() {
   Changing changing(state_->lock);
   const Writing writing(changing);
   const LostPagesScope lost_pages;
-  for (std::size_t list = 0; list < lists(); ++list) state_->rows.compact(list);
+  for (std::size_t list = 0; list < lists(); ++list) {
+    check_cancelled();  // some lists keep their unused space
+    state_->rows.compact(list);
+  }
 }
 
 void Ivf::to(const Context& context) {
@@ -185,7 +272,8 @@ void Ivf::merge(const Context& context, const Ivf& other) {
   ProgressMeter progress(caller.options.progress, caller.clock, "merge", other.size());
   const LostPagesScope lost_pages;
   const std::span<const ListView> added = more.rows.views();
-  check_other_ids(state, more);
+  check_merging(context, state, more);
+  check_other_ids(state, more, caller.cancel);
   index::IdTable* const table = state.table.load();
   if (table != nullptr) table->reserve(more.rows.rows(), std::max(state.next_id, more.next_id));
   for (std::size_t list = 0; list < lists(); ++list) {
@@ -193,33 +281,35 @@ void Ivf::merge(const Context& context, const Ivf& other) {
     state.rows.reserve(list, added[list].rows);
     progress.add(added[list].rows);
   }
-  // From here on only a truncated file of the other index is a failure: then its vectors are taken back.
+  // From here on only a truncated file of the other index and cancellation are failures: then its vectors are
+  // taken back.
   bool is_lost = false;
+  bool is_cancelled = false;
   {
     const NoFork whole;
-    for (std::size_t list = 0; list < lists(); ++list) {
-      state.list_changes(list);
-      state.rows.append(list, added[list]);
-    }
+    AppendedRows appended(state, added);
+    is_cancelled = !appended.append(caller.cancel);
     is_lost = pages_were_lost();
-    if (is_lost) {
-      for (std::size_t list = 0; list < lists(); ++list) state.rows.shrink(list, added[list].rows);
+    if (!is_cancelled && !is_lost && table != nullptr && !insert_ids(*table, added, caller.cancel)) {
+      is_cancelled = true;
+      state.table.reset();  // made again when it is needed: taking ids back would take as long
+    }
+    if (is_cancelled || is_lost) {
+      appended.take_back();
     } else {
-      for (std::size_t list = 0; list < lists() && table != nullptr; ++list)
-        for (const Id id : std::span(added[list].ids, added[list].rows))
-          table->insert(id, static_cast<std::uint32_t>(list));
       state.next_id = std::max(state.next_id, more.next_id);
       state.next_file_row = std::max(state.next_file_row, more.next_file_row);
       state.publish();
     }
   }
   if (is_lost) check_lost_pages();
+  if (is_cancelled) caller.cancel.check();
   progress.finish();
 }
 
 Ivf Ivf::empty_copy() const {
   const Reading reading(state_->lock);
-  return empty_copy(state_->budget);
+  return IvfInternals::empty_copy(*state_, state_->budget);
 }
 
 Ivf Ivf::part(const Context& context, std::size_t first, std::size_t count) const {
@@ -227,9 +317,10 @@ Ivf Ivf::part(const Context& context, std::size_t first, std::size_t count) cons
   const Reading reading(state_->lock, &caller.cancel);
   require(first <= size() && count <= size() - first,
           "Ivf.part: the range must be within 0 to {}, got {} vectors from {}", size(), count, first);
-  ProgressMeter progress(caller.options.progress, caller.clock, "part", count);
   const LostPagesScope lost_pages;
-  Ivf copy = empty_copy(caller.budget);
+  check_memory("Ivf.part", context, part_bytes(*state_, count));
+  ProgressMeter progress(caller.options.progress, caller.clock, "part", count);
+  Ivf copy = IvfInternals::empty_copy(*state_, caller.budget);
   std::size_t begin = 0;
   for (std::size_t list = 0; list < lists(); ++list) {
     caller.cancel.check();
@@ -251,22 +342,22 @@ Ivf Ivf::part(const Context& context, std::size_t first, std::size_t count) cons
   return copy;
 }
 
-Ivf Ivf::empty_copy(const std::shared_ptr<MemoryBudget>& budget) const {
-  const State& state = *state_;
-  Matrix<float> centroids(lists(), dim());
-  std::copy_n(state.centroids.data(), lists() * dim(), centroids.data());
-  return Ivf(std::unique_ptr<State>(
-      new State{.metric = state.metric,
-                .centroids = std::move(centroids),
-                .codec = state.codec,
-                .centre = state.centre,
-                .budget = budget,
-                .vectors = state.vectors,
-                .probes = state.probes,
-                .candidates = state.candidates,
-                .calibration = state.calibration,
-                .provenance = state.provenance,
-                .rows = ivf::InvertedLists(budget, lists(), code_bytes(), state.rows.vector_bytes())}));
+Ivf IvfInternals::empty_copy(const State& state, const std::shared_ptr<MemoryBudget>& budget) {
+  const std::size_t lists = state.rows.lists();
+  Matrix<float> centroids(lists, state.centroids.cols());
+  std::copy_n(state.centroids.data(), lists * centroids.cols(), centroids.data());
+  return Ivf(std::unique_ptr<State>(new State{
+      .metric = state.metric,
+      .centroids = std::move(centroids),
+      .codec = state.codec,
+      .centre = state.centre,
+      .budget = budget,
+      .vectors = state.vectors,
+      .probes = state.probes,
+      .candidates = state.candidates,
+      .calibration = state.calibration,
+      .provenance = state.provenance,
+      .rows = ivf::InvertedLists(budget, lists, state.rows.code_bytes(), state.rows.vector_bytes())}));
 }
 
 }  // namespace nearwise

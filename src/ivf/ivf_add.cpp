@@ -1,5 +1,6 @@
 // Inverted files: adding vectors. Lists and codes are found first; nothing is appended until all can be.
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "nearwise/kmeans.h"
 #include "ops/check_rows.h"
 #include "ops/finite_rows.h"
+#include "ops/gather_rows.h"
 #include "ops/knn_plan.h"
 #include "ops/memory_limit.h"
 #include "quantize/residuals.h"
@@ -115,6 +117,36 @@ bool Addition::append(std::size_t first, std::size_t count, std::span<const Id> 
 
 }  // namespace ivf
 
+namespace {
+
+// By upper bounds: which ids the index holds, and which lists become longer, is not known yet.
+void check_adding(const char* operation, const Context& context, const IvfInternals::State& state,
+                  const RowsView& rows, std::span<const Id> ids, OnDuplicate on_duplicate) {
+  if (!is_limited(context, *state.budget)) return;
+  const std::size_t count = rows.rows();
+  std::uint64_t needed = ivf::adding_bytes(context, rows,
+                                           {.lists = state.rows.lists(),
+                                            .dim = rows.dim(),
+                                            .code_bytes = state.rows.code_bytes(),
+                                            .encode_bytes = state.codec->encode_bytes(context),
+                                            .is_flat = state.is_flat()});
+  if (state.vectors.storage == VectorStorage::file) needed += count * sizeof(std::uint32_t);
+  std::uint64_t kept = state.rows.most_reserved_bytes(count);
+  const Id room = std::numeric_limits<Id>::max() - state.next_id;
+  const Id next_id = ids.empty() ? state.next_id + std::min(room, static_cast<Id>(count))
+                                 : std::max(state.next_id, std::ranges::max(ids) + 1);
+  const bool may_be_known = !ids.empty() && std::ranges::min(ids) < state.next_id;
+  if (may_be_known || state.table.load() != nullptr) kept += ivf::table_bytes(state, count, next_id);
+  if (may_be_known && on_duplicate == OnDuplicate::replace) {
+    needed += ivf::Removal::bytes(state, count);
+    kept += ivf::Removal::kept_bytes(state, count);
+  }
+  if (may_be_known && on_duplicate == OnDuplicate::keep) needed += buffer_bytes(count, row_bytes_of(rows));
+  check_memory(operation, context, *state.budget, kept, kept + needed);
+}
+
+}  // namespace
+
 std::size_t Ivf::add(const Context& context, RowsView rows, std::span<const Id> ids,
                      OnDuplicate on_duplicate) {
   return add_all("Ivf.add", context, rows, ids, on_duplicate, Missing::add);
@@ -143,13 +175,7 @@ std::size_t Ivf::add_all(const char* operation, const Context& context, RowsView
           "{}: an index holds at most {} vectors, got {} more than {}", operation, max_shard_rows,
           rows.rows(), size());
   if (rows.rows() == 0) return 0;
-  check_memory(operation, context,
-               ivf::adding_bytes(context, rows,
-                                 {.lists = lists(),
-                                  .dim = dim(),
-                                  .code_bytes = state.rows.code_bytes(),
-                                  .vector_bytes = state.rows.vector_bytes(),
-                                  .is_flat = state.is_flat()}));
+  check_adding(operation, context, state, rows, ids, on_duplicate);
   const DefaultFloatEnvironment environment;
   MemoryBudget& budget = *context.state().budget;
   const bool are_consecutive = ids.empty();

@@ -43,10 +43,11 @@ std::vector<RecallAtK> read_other_k(const Json& json, std::size_t neighbors, con
   if (!json.is_array()) throw std::out_of_range("other_k: an array expected");
   std::vector<RecallAtK> others;
   for (const Json& one : json) {
-    others.push_back({.k = read_number(one, "k", source),
-                      .probes = read_number(one, "probes", source),
-                      .recall = decode_recall(one.at("recall")),
-                      .recall_without_rerank = decode_recall(one.at("recall_without_rerank"))});
+    others.push_back(
+        {.k = read_number(one, "k", source, max_shard_rows),
+         .probes = read_number(one, "probes", source),
+         .recall = decode_recall(one.at("recall"), max_shard_rows),
+         .recall_without_rerank = decode_recall(one.at("recall_without_rerank"), max_shard_rows)});
     const std::size_t k = others.back().k;
     if (k == 0 || k == neighbors || (others.size() > 1 && k <= others[others.size() - 2].k))
       throw std::out_of_range("other_k: ascending k expected, which differ from neighbors");
@@ -59,12 +60,13 @@ std::optional<Calibration> read_calibration(const Json& metadata, const std::str
   if (found == metadata.end()) return {};
   if (!found->is_object()) fail(ErrorCode::corrupt, "{}: metadata: an object 'calibration' expected", source);
   Calibration calibration = {.probes = read_number(*found, "probes", source),
-                             .neighbors = read_number(*found, "neighbors", source),
-                             .rows = read_number(*found, "rows", source)};
-  if (found->contains("candidates")) calibration.candidates = read_number(*found, "candidates", source);
+                             .neighbors = read_number(*found, "neighbors", source, max_shard_rows),
+                             .rows = read_number(*found, "rows", source, max_shard_rows)};
+  if (found->contains("candidates"))
+    calibration.candidates = read_number(*found, "candidates", source, max_shard_rows);
   try {
-    calibration.recall = decode_recall(found->at("recall"));
-    calibration.recall_without_rerank = decode_recall(found->at("recall_without_rerank"));
+    calibration.recall = decode_recall(found->at("recall"), max_shard_rows);
+    calibration.recall_without_rerank = decode_recall(found->at("recall_without_rerank"), max_shard_rows);
     calibration.target_recall = found->at("target_recall").get<double>();
     if (!(calibration.target_recall > 0 && calibration.target_recall <= 1))
       throw std::out_of_range("target_recall above 0 and at most 1 expected");
@@ -107,7 +109,7 @@ ivf::VectorStore read_vector_store(const Json& metadata, std::size_t dim,
       throw std::out_of_range("element_type does not fit the storage");
     if (store.storage == VectorStorage::file)
       store.file = {.path = ivf::linked_path(read_text(*found, "path", source), index_path),
-                    .bytes = read_number(*found, "bytes", source),
+                    .bytes = read_number(*found, "bytes", source, most_metadata_number),
                     .checksum = read_number(*found, "checksum", source)};
     if (is_scaled) {
       store.offsets = found->at("offsets").get<std::vector<float>>();
@@ -279,8 +281,12 @@ Ivf load_ivf(const Context& context, const std::filesystem::path& path) {
     kept = reinterpret_cast<const std::byte*>(all.data());
     if (vectors.storage == VectorStorage::file) {
       vectors.file = ivf::open_linked_file(vectors.file, vectors.type, header.dim, path, source);
-      ivf::check_file_rows(kept, all.rows(), vectors.file.mapped->rows().rows(), source);
+      const std::size_t rows_there = vectors.file.mapped->rows().rows();
+      const std::uint64_t least = ivf::check_file_rows(kept, all.rows(), rows_there, source);
       next_file_row = read_number(metadata.at("vectors"), "next_row", source);
+      if (next_file_row < least || next_file_row > rows_there)
+        fail(ErrorCode::corrupt, "{}: metadata: next_row of {} to {} expected, {} found", source, least,
+             rows_there, next_file_row);
     } else if (vectors.offsets.empty())
       check_stored_rows("vectors", context, {kept, vectors.type, all.rows(), header.dim, vector_bytes},
                         source);

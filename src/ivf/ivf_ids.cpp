@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "backend/context_state.h"
+#include "core/cancellable.h"
 #include "core/check.h"
 #include "core/convert.h"
 #include "core/lost_pages.h"
@@ -51,9 +52,13 @@ const index::IdTable& Ivf::State::ids() const {
   if (const index::IdTable* const made = table.load()) return *made;
   auto fresh = std::make_unique<index::IdTable>(budget);
   fresh->reserve(rows.rows(), next_id);
+  CancellableSteps steps;
   for (std::size_t list = 0; list < rows.lists(); ++list) {
     const ListView& view = rows.view(list);
-    for (const Id id : std::span(view.ids, view.rows)) fresh->insert(id, static_cast<std::uint32_t>(list));
+    for (const Id id : std::span(view.ids, view.rows)) {
+      steps.add(1);
+      fresh->insert(id, static_cast<std::uint32_t>(list));
+    }
   }
   return table.publish(std::move(fresh));
 }
@@ -125,6 +130,8 @@ Neighbors Ivf::rerank(const Context& context, RowsView queries, MatrixView<const
                       std::size_t k) const {
   require(k >= 1, "Ivf.rerank: k must be at least 1, got 0");
   check_rows("Ivf.rerank", context, queries, state_->centroids, {"queries", "index"});
+  require(queries.place().kind == DeviceKind::cpu,
+          "Ivf.rerank: queries must be on the host, got queries on {}", name(queries.place()));
   require(candidates.rows() == queries.rows(),
           "Ivf.rerank: there must be candidates for each query, got {} for {}", candidates.rows(),
           queries.rows());

@@ -12,8 +12,10 @@
 #include "ivf/list_search.h"
 #include "nearwise/exact.h"
 #include "ops/check_rows.h"
+#include "ops/exact_knn.h"
 #include "ops/filter/filtered_search.h"
 #include "ops/knn_plan.h"
+#include "ops/memory_limit.h"
 
 namespace nearwise {
 namespace {
@@ -45,13 +47,31 @@ void check_search(const Context& context, const Ivf& index, const RowsView& quer
 
 namespace {
 
+// Of the rows to re-rank by that are compared with the lists.
+constexpr std::size_t most_sample_rows = 64;
+
+// Of a search that re-ranks by rows of the caller, which are checked first.
+std::uint64_t reranking_bytes(const Context& context, const Ivf& index, const IvfInternals::State& state,
+                              const RowsView& queries, std::size_t k, const IvfSearchOptions& options) {
+  const RowsView& rows = options.rerank;
+  const RowsView sample(nullptr, rows.type(), std::min(most_sample_rows, index.size()), rows.dim(),
+                        rows.stride_bytes());
+  const std::size_t candidates = options.candidates.value_or(state.candidates_for(k));
+  const ivf::SearchShape shape = {.query_type = queries.type(),
+                                  .queries = queries.rows(),
+                                  .k = k,
+                                  .candidates = std::min(std::max(k, candidates), index.size()),
+                                  .probes = options.probes.value_or(state.probes_for(k))};
+  return std::max(least_knn_bytes(context, sample, state.centroids, 1, state.metric),
+                  ivf::least_search_bytes(context, index, shape));
+}
+
 // Refuses rows that are not those of the index: most of a sample must belong to the lists that they are in.
 // Rows may be rounded, so that a few may not.
 void check_rerank_rows(const Context& context, const Ivf& index, const IvfInternals::State& state,
                        const RowsView& rows) {
   if (index.size() == 0 || state.checked_rows.exchange(rows.data()) == rows.data()) return;
-  constexpr std::size_t most = 64;
-  const std::size_t count = std::min(most, index.size());
+  const std::size_t count = std::min(most_sample_rows, index.size());
   const std::size_t row_bytes = rows.dim() * element_size(rows.type());
   std::vector<std::byte> sample(count * row_bytes);
   std::vector<std::size_t> lists(count);
@@ -88,8 +108,12 @@ Neighbors Ivf::search(const Context& context, RowsView queries, std::size_t k,
   const DefaultFloatEnvironment environment;
   const Context::State& caller = context.state();
   caller.cancel.check();
-  if (options.rerank.rows() != 0 && options.rerank.place().kind == DeviceKind::cpu)
+  if (options.rerank.rows() != 0 && options.rerank.place().kind == DeviceKind::cpu) {
+    const bool has_limit = caller.budget->limit() != 0;
+    if (has_limit && size() != 0 && queries.rows() != 0 && options.filter.is_trivial())
+      check_memory(search_name, context, reranking_bytes(context, *this, state, queries, k, options));
     check_rerank_rows(context, *this, state, options.rerank);
+  }
   // Ids that single queries must not return are left out by the scan.
   if (FilterInternals::is_shared(options.filter) ||
       FilterInternals::per_query(options.filter) == FilterInternals::PerQuery::allow)

@@ -24,6 +24,7 @@
 #include "ivf/storage/vector_store.h"
 #include "nearwise/ivf.h"
 #include "ops/knn_plan.h"
+#include "ops/memory_limit.h"
 #include "quantize/codec.h"
 
 namespace nearwise {
@@ -38,7 +39,7 @@ inline constexpr std::size_t default_candidates = 100;
 inline constexpr std::size_t added_batch_rows = 32768;
 
 void check_options(const CalibrationOptions& options);
-// Of the budget, beside the index.
+// Of the budget, in addition to the index.
 std::uint64_t calibration_bytes(const RowsView& rows, const CalibrationOptions& options);
 // Candidates of a search for k neighbours: proportional to k above calibration_neighbors.
 inline std::size_t candidates_for(std::size_t calibrated, std::size_t k) {
@@ -146,6 +147,10 @@ struct Ivf::State {
 struct IvfInternals {
   using State = Ivf::State;
   static const State& state_of(const Ivf& index) { return *index.state_; }
+  static Calibration calibrate(Ivf& index, const Context& context, const RowsView& rows,
+                               const CalibrationOptions& options, MemoryCheck check);
+  // Without entries; its memory is counted by `budget`.
+  static Ivf empty_copy(const State& state, const std::shared_ptr<MemoryBudget>& budget);
 };
 
 }  // namespace nearwise

@@ -183,7 +183,8 @@ Ivf Ivf::build(const Context& context, RowsView rows, const IvfOptions& options,
   Stages stages(context, "build");
   Ivf index = train(stages.next(training, adding + calibrating), rows, resolved);
   index.fill(stages.next(adding, calibrating), rows);
-  if (calibrates) index.calibrate(stages.next(calibrating, 0), rows, *calibration);
+  if (calibrates)
+    IvfInternals::calibrate(index, stages.next(calibrating, 0), rows, *calibration, MemoryCheck::by_caller);
   stages.finish();
   return index;
 }

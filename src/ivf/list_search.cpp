@@ -12,6 +12,7 @@
 #include "core/progress.h"
 #include "ivf/filter/denied_entries.h"
 #include "ivf/filter/ivf_filter.h"
+#include "ops/exact_knn.h"
 #include "ops/filter/filtered_search.h"
 #include "ops/knn_plan.h"
 
@@ -43,6 +44,12 @@ ListSearchCosts costs_of(Stream& stream, const Ivf& index, const IvfInternals::S
                                   .codebooks = codec.encoding == ListEncoding::lsq ? codec.parts() : 0});
 }
 
+// That a search caches if a larger limit leaves room for them: they count on the index's budget.
+std::uint64_t norms_bytes(const Context& context, const IvfInternals::State& state) {
+  if (!state.norms || state.budget != context.state().budget) return 0;
+  return CachedNorms::bytes(state.rows.rows(), state.rows.lists());
+}
+
 // Neighbours to search for so that k are left without `near` excluded ones among them. The last of them are
 // found less often than the average, hence an eighth more; rounded up, so that queries are searched together.
 std::size_t reach_of(std::size_t k, std::size_t near) {
@@ -69,6 +76,21 @@ ListSearch::ListSearch(const Context& context, const Ivf& index, const RowsView&
       denied_(FilterInternals::denied(options.filter)) {
   caches_norms_ =
       state_.norms && context.state().place.kind == DeviceKind::cpu && state_.norms->reserve(index.size());
+}
+
+std::uint64_t least_search_bytes(const Context& context, const Ivf& index, const SearchShape& shape) {
+  const IvfInternals::State& state = IvfInternals::state_of(index);
+  constexpr std::uint64_t entry_bytes = sizeof(Id) + sizeof(float);
+  const auto stream = open_stream(context);
+  const ListSearchCosts costs =
+      costs_of(*stream, index, state, shape.query_type, shape.candidates, shape.probes);
+  const RowsView queries(nullptr, shape.query_type, std::min<std::size_t>(shape.queries, least_queries),
+                         index.dim(), index.dim() * element_size(shape.query_type));
+  // The lists nearest to a tile of queries are found before they are scanned.
+  const std::uint64_t tile =
+      std::max(costs.fixed_bytes + least_queries * (costs.bytes_per_query + shape.probes * entry_bytes),
+               least_knn_bytes(context, queries, state.centroids, shape.probes, state.metric));
+  return shape.queries * shape.k * entry_bytes + tile + norms_bytes(context, state);
 }
 
 std::span<const std::atomic<const float*>> ListSearch::norms_of(std::span<const Id> lists) const {
@@ -228,7 +250,9 @@ Neighbors ListSearch::search(const Pass& pass, const ProbeCount& probe_count, co
   const std::uint64_t least =
       result_bytes + costs.fixed_bytes +
       (pass.reach == k_ && pass.resident == (resident_ != nullptr) ? least_queries : 1) * per_query;
-  if (least > available) refuse_limit(search_name, caller.budget->limit(), caller.budget->used() + least);
+  if (least > available)
+    refuse_limit(search_name, caller.budget->limit(),
+                 caller.budget->used() + least + (caches_norms_ ? 0 : norms_bytes(context_, state_)));
   const std::size_t tile = static_cast<std::size_t>(
       std::min<std::uint64_t>(max_queries, (available - result_bytes - costs.fixed_bytes) / per_query));
 

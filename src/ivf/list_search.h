@@ -98,6 +98,16 @@ class ListSearch {
   std::shared_ptr<const PreparedLists> resident_ = {};
 };
 
+struct SearchShape {
+  ElementType query_type = ElementType::f32;
+  std::size_t queries = 0;
+  std::size_t k = 0;
+  std::size_t candidates = 0;
+  std::size_t probes = 0;
+};
+// Memory that a search of whole lists needs at least, with its result and the norms that it caches.
+std::uint64_t least_search_bytes(const Context& context, const Ivf& index, const SearchShape& shape);
+
 // Searches whole lists, those nearest to each query. Of a filter, only ids that single queries deny count.
 // The options are checked.
 Neighbors search_nearest_lists(const Context& context, const Ivf& index, const RowsView& queries,

@@ -7,13 +7,15 @@
 #include "cluster/training.h"
 #include "codes/codeword_tables.h"
 #include "core/memory.h"
-#include "ivf/ivf_state.h"
 #include "ivf/storage/vector_store.h"
 #include "quantize/codec.h"
 #include "quantize/training_rows.h"
 
 namespace nearwise::ivf {
 namespace {
+
+// Of a dozen buffers.
+constexpr std::uint64_t alignment_bytes = 1024;
 
 std::uint64_t tables_bytes(std::size_t dim, const Encoding& encoding) {
   if (std::holds_alternative<Flat>(encoding)) return 0;
@@ -41,10 +43,18 @@ std::uint64_t training_bytes(const Context& context, const RowsView& rows, const
 std::uint64_t adding_bytes(const Context& context, const RowsView& rows, const IndexShape& shape) {
   const RowsView batch = rows.slice(0, std::min(rows.rows(), added_batch_rows));
   const std::uint64_t encoding =
-      shape.is_flat ? 0 : batch.rows() * (shape.dim * sizeof(float) + 2 * shape.code_bytes);
+      shape.is_flat ? 0
+                    : batch.rows() * (shape.dim * sizeof(float) + 2 * shape.code_bytes + sizeof(Id)) +
+                          shape.encode_bytes;
   return rows.rows() * (sizeof(std::uint32_t) + sizeof(Id) + (shape.is_flat ? 0 : shape.code_bytes)) +
-         assignment_bytes(context, batch, shape.lists) + encoding +
-         rows.rows() * (shape.code_bytes + shape.vector_bytes + sizeof(Id));
+         std::max(assignment_bytes(context, batch, shape.lists), encoding) + alignment_bytes;
+}
+
+std::uint64_t table_bytes(const IvfInternals::State& state, std::size_t more, Id next_id) {
+  if (const index::IdTable* const table = state.table.load()) return table->reserved_bytes(more, next_id);
+  const std::uint64_t made = index::IdTable::bytes(state.rows.rows(), state.next_id);
+  const std::uint64_t grown = index::IdTable::bytes(state.rows.rows() + more, next_id);
+  return made + (more == 0 ? 0 : std::max(grown, made + made / 2)) + alignment_bytes;
 }
 
 std::uint64_t building_bytes(const Context& context, const RowsView& rows, const IvfOptions& options,

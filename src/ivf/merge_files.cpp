@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -19,6 +20,7 @@
 #include "ivf/storage/linked_file.h"
 #include "nearwise/ivf.h"
 #include "ops/knn_plan.h"
+#include "ops/memory_limit.h"
 
 namespace nearwise {
 namespace {
@@ -48,7 +50,7 @@ class Part {
     if (has("vectors") && (section("vectors").info().rows != rows ||
                            section("vectors").info().element != container::Element::u8))
       fail(ErrorCode::corrupt, "{}: vectors: {} of u8 expected", source(), rows);
-    next_id_ = read_number(metadata_, "next_id", source());
+    next_id_ = read_number(metadata_, "next_id", source(), std::numeric_limits<Id>::max());
     static_cast<void>(read_provenance(metadata_, source()));
   }
 
@@ -73,7 +75,7 @@ class Part {
     return kept_vectors().value("storage", Json()) == name(VectorStorage::file);
   }
   std::uint64_t next_file_row() const {
-    return has_linked_file() ? read_number(metadata_.at("vectors"), "next_row", source()) : 0;
+    return has_linked_file() ? read_number(metadata_.at("vectors"), "next_row", source(), max_shard_rows) : 0;
   }
 
   bool has_same_quantizers(const Part& other) const {
@@ -137,11 +139,12 @@ void append_lists(const Context& context, ContainerWriter& writer, const std::ve
 }
 
 // Of different files; one file's ids differ already.
-void check_ids_differ(MemoryBudget& budget, const std::vector<Part>& parts) {
+void check_ids_differ(const Context& context, const std::vector<Part>& parts) {
   if (parts.size() < 2) return;
   std::size_t count = 0;
   for (const Part& part : parts) count += part.rows();
-  Buffer<Id> ids(budget, count);
+  check_memory("merge_ivf_files", context, buffer_bytes(count, sizeof(Id)));
+  Buffer<Id> ids(*context.state().budget, count);
   std::size_t size = 0;
   for (const Part& part : parts) {
     const std::span<const std::byte> bytes = part.section("ids").bytes();
@@ -182,7 +185,7 @@ void merge_ivf_files(const Context& context, std::span<const std::filesystem::pa
 
   const Context::State& state = context.state();
   state.cancel.check();
-  check_ids_differ(*state.budget, parts);
+  check_ids_differ(context, parts);
   ProgressMeter progress(state.options.progress, state.clock, "merge", rows);
   const bool has_vectors = parts.front().has("vectors");
   RowsWritten written(progress, row_bytes_of(parts.front().section("ids")) +

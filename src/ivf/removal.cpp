@@ -44,6 +44,16 @@ Removal::Removal(IvfInternals::State& state, const Context& context, std::span<c
   }
 }
 
+std::uint64_t Removal::bytes(const IvfInternals::State& state, std::size_t ids) {
+  if (ids == 0) return 0;
+  const std::size_t lists = std::min(ids, state.rows.lists());
+  return 2 * buffer_bytes(ids, sizeof(Found)) + state.rows.most_rows(lists) + lists * buffer_bytes(0, 1);
+}
+
+std::uint64_t Removal::kept_bytes(const IvfInternals::State& state, std::size_t ids) {
+  return state.rows.most_owned_bytes(ids);
+}
+
 void Removal::own_lists() {
   for (const auto& [list, drop] : drop_) state_.rows.own(list);
 }

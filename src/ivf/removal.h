@@ -23,6 +23,11 @@ class Removal {
   Removal(IvfInternals::State& state, const Context& context, std::span<const Id> ids,
           ProgressMeter* progress = nullptr);
 
+  // What the removal of as many ids takes at most: of the context's budget, and of the index's for lists that
+  // are copied.
+  static std::uint64_t bytes(const IvfInternals::State& state, std::size_t ids);
+  static std::uint64_t kept_bytes(const IvfInternals::State& state, std::size_t ids);
+
   std::size_t count() const { return found_.size(); }
   void own_lists();
   // Takes the ids out of the table, and puts them back.

@@ -125,6 +125,24 @@ void check_k(const char* operation, std::size_t k, std::size_t base_rows, const 
           operation, options.exclude_self ? "other " : "", most, k);
 }
 
+std::uint64_t least_knn_bytes(const Context& context, const RowsView& queries, const RowsView& base,
+                              std::size_t k, Metric metric) {
+  const KnnShape shape = {queries.rows(), base.rows(), base.dim(), k, context.threads()};
+  const bool may_be_direct = context.state().backend.ops.knn_direct != nullptr;
+  const auto stream = open_stream(context);
+  std::uint64_t least = 0;
+  // The rows decide by which of these they are scanned.
+  for (const ScanTypes& types :
+       {ScanTypes{queries.type(), base.type()}, ScanTypes{ElementType::u8, ElementType::u8}})
+    for (const bool coarse : {false, true}) {
+      if (coarse && k > max_coarse_k) continue;
+      const KnnCosts costs = dispatch(&Ops::knn_costs, "knn_costs", *stream,
+                                      KnnCostsArgs{base.dim(), k, metric, types.queries, types.base, coarse});
+      least = std::max(least, least_plan_bytes(shape, costs, may_be_direct));
+    }
+  return result_bytes(queries.rows(), k) + least;
+}
+
 Neighbors search_rows(const Context& context, const RowsView& queries, const RowsView& base, std::size_t k,
                       Metric metric, const PreparedBase* prepared, const RowSelection& selection,
                       std::uint64_t more_bytes) {

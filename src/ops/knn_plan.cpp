@@ -37,12 +37,15 @@ std::size_t useful_shards(const KnnShape& shape) {
   return std::max<std::size_t>(1, shape.base_rows / min_shard_rows);
 }
 
+// Of a shard of a direct search, without the answer of its own that it holds if there are several.
+std::uint64_t direct_bytes(const KnnShape& shape, const KnnCosts& costs) {
+  return shape.queries * costs.direct_bytes_per_query + 128;
+}
+
 KnnPlan plan_direct(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& memory) {
   const std::size_t needed = needed_shards(shape);
-  // With several shards, each holds an answer of its own.
-  const std::uint64_t work_bytes = shape.queries * costs.direct_bytes_per_query + 128;
-  const std::uint64_t shard_bytes = work_bytes + shard_result_bytes(shape, shape.queries);
-  const std::uint64_t least = needed == 1 ? work_bytes : needed * shard_bytes;
+  const std::uint64_t least = least_plan_bytes(shape, costs, true);
+  const std::uint64_t shard_bytes = direct_bytes(shape, costs) + shard_result_bytes(shape, shape.queries);
   const std::size_t affordable = working_memory(memory, least) / shard_bytes;
   // Several shards per thread balance the load.
   const std::size_t wanted =
@@ -50,7 +53,28 @@ KnnPlan plan_direct(const KnnShape& shape, const KnnCosts& costs, const KnnMemor
   return {.direct = true, .shards = std::max(needed, wanted), .query_tile = shape.queries};
 }
 
+// Of a plan in blocks with these sizes of its tiles.
+std::uint64_t blocked_bytes(const KnnShape& shape, const KnnCosts& costs, std::size_t shards,
+                            std::uint64_t queries, std::uint64_t rows) {
+  const std::uint64_t padded = round_up<std::uint64_t>(queries, costs.query_granule);
+  const std::uint64_t results = shards == 1 ? 0 : shards * shard_result_bytes(shape, queries);
+  return shards * (costs.fixed_bytes + padded * costs.bytes_per_query +
+                   round_up<std::uint64_t>(rows, costs.base_granule) * costs.blocks_at_once *
+                       costs.bytes_per_base_row) +
+         results;
+}
+
 }  // namespace
+
+std::uint64_t least_plan_bytes(const KnnShape& shape, const KnnCosts& costs, bool direct) {
+  const std::size_t shards = needed_shards(shape);
+  if (direct && shape.queries <= max_direct_queries)
+    return shards *
+           (direct_bytes(shape, costs) + (shards == 1 ? 0 : shard_result_bytes(shape, shape.queries)));
+  // One granule of queries, and one of base rows per shard.
+  return blocked_bytes(shape, costs, shards, std::min(costs.query_granule, shape.queries),
+                       costs.base_granule);
+}
 
 KnnPlan plan_knn(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& memory) {
   if (shape.queries > max_direct_queries) return plan_blocked_knn(shape, costs, memory);
@@ -61,15 +85,10 @@ KnnPlan plan_blocked_knn(const KnnShape& shape, const KnnCosts& costs, const Knn
   const std::size_t needed = needed_shards(shape);
   const std::uint64_t base_row_bytes = costs.blocks_at_once * costs.bytes_per_base_row;
   const auto bytes_for = [&](std::size_t shards, std::uint64_t queries, std::uint64_t rows) {
-    const std::uint64_t padded = round_up<std::uint64_t>(queries, costs.query_granule);
-    const std::uint64_t results = shards == 1 ? 0 : shards * shard_result_bytes(shape, queries);
-    return shards * (costs.fixed_bytes + padded * costs.bytes_per_query +
-                     round_up<std::uint64_t>(rows, costs.base_granule) * base_row_bytes) +
-           results;
+    return blocked_bytes(shape, costs, shards, queries, rows);
   };
-  // Minimum: one granule of queries, and one of base rows per shard.
   const std::uint64_t min_queries = std::min(costs.query_granule, shape.queries);
-  const std::uint64_t least = bytes_for(needed, min_queries, costs.base_granule);
+  const std::uint64_t least = least_plan_bytes(shape, costs, false);
   std::uint64_t available = std::max(least, std::min(working_memory(memory, least), costs.device_bytes));
   available -= std::min(costs.useful_bytes, (available - least) / 4);
 

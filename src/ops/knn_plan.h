@@ -39,6 +39,9 @@ struct KnnMemory {
   std::uint64_t results = 0;    // bytes of them taken by the answer
 };
 
+// Working memory that every plan needs, in addition to the answer. direct: of a search that may be direct.
+std::uint64_t least_plan_bytes(const KnnShape& shape, const KnnCosts& costs, bool direct);
+
 // Throws Error(out_of_memory) naming a sufficient limit.
 KnnPlan plan_knn(const KnnShape& shape, const KnnCosts& costs, const KnnMemory& memory);
 

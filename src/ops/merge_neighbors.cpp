@@ -5,6 +5,7 @@
 #include "backend/context_state.h"
 #include "core/checked.h"
 #include "core/distance.h"
+#include "ops/memory_limit.h"
 
 namespace nearwise {
 
@@ -54,8 +55,10 @@ Neighbors merge_neighbors(const Context& context, Metric metric, std::span<const
   Context::State& state = context.state();
   state.cancel.check();
   constexpr const char* what = "merge_neighbors: the result's bytes";
-  const Reservation reservation(
-      *state.budget, checked_multiply(checked_multiply(queries, k, what), sizeof(Id) + sizeof(float), what));
+  const std::uint64_t bytes =
+      checked_multiply(checked_multiply(queries, k, what), sizeof(Id) + sizeof(float), what);
+  check_memory("merge_neighbors", context, bytes);
+  const Reservation reservation(*state.budget, bytes);
   Neighbors joined{Matrix<Id>(queries, k), Matrix<float>(queries, k)};
   merge_neighbors(*state.threads, metric, parts, joined.ids.view(), joined.distances.view());
   return joined;

@@ -33,6 +33,8 @@ class Codec {
   // are.
   virtual void encode(const Context& context, const Matrix<float>& residuals,
                       const MatrixView<std::uint8_t>& codes) const = 0;
+  // Working memory of encode().
+  virtual std::uint64_t encode_bytes(const Context& /*context*/) const { return 0; }
   // Expected duration for shares of progress, as cluster::training_cost().
   virtual double encode_cost(std::size_t rows) const = 0;
   // The section "codewords" of a file; empty for flat.

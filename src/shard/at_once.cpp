@@ -6,11 +6,15 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <stop_token>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 #include "backend/context_state.h"
 #include "core/check.h"
 #include "core/progress.h"
+#include "core/start_thread.h"
 
 namespace nearwise::shard {
 namespace {
@@ -36,7 +40,8 @@ class NamedError : public Error {
   using Error::Error;
 };
 
-// Invalid arguments are the same on every device; other errors name theirs.
+// Invalid arguments are the same on every device; other errors name theirs. What remains was thrown by the
+// progress callback of the caller.
 [[noreturn]] void rethrow_naming(const std::exception_ptr& error, const Place& place, std::size_t member,
                                  std::size_t members) {
   const auto named = [&](ErrorCode code, const char* what) {
@@ -51,7 +56,9 @@ class NamedError : public Error {
     if (known.code() == ErrorCode::invalid_argument || known.code() == ErrorCode::cancelled) throw;
     throw named(known.code(), known.what());
   } catch (const std::bad_alloc&) {
-    throw named(ErrorCode::out_of_memory, "the machine has no more memory");
+    throw named(ErrorCode::out_of_memory, "memory: the machine has no more memory");
+  } catch (const std::system_error& refused) {
+    throw named(ErrorCode::internal, refused.what());
   }
 }
 
@@ -83,6 +90,7 @@ class Run {
     context_.state().cancel.check();
     {
       std::vector<std::jthread> threads;
+      threads.reserve(members_.size());
       for (std::size_t i = 0; i < members_.size(); ++i) {
         if (work_.units[i] == 0) continue;
         {
@@ -90,7 +98,8 @@ class Run {
           ++running_;
         }
         try {
-          threads.emplace_back([this, i] { run_member(i); });
+          threads.push_back(
+              start_thread("the thread of a device", [this, i](const std::stop_token&) { run_member(i); }));
         } catch (...) {
           finish(i, std::current_exception());
           break;
@@ -166,7 +175,11 @@ class Run {
 }  // namespace
 
 void run_at_once(const Context& context, std::span<const Member> members, const Work& work) {
-  Run(context, members, work).run();
+  try {
+    Run(context, members, work).run();
+  } catch (const std::bad_alloc&) {
+    fail(ErrorCode::out_of_memory, "{}: the machine has no more memory", work.operation);
+  }
 }
 
 }  // namespace nearwise::shard

@@ -8,6 +8,7 @@
 #include "backend/context_state.h"
 #include "core/checked.h"
 #include "nearwise/sharded.h"
+#include "ops/memory_limit.h"
 #include "ops/merge_neighbors.h"
 #include "shard/at_once.h"
 
@@ -21,9 +22,9 @@ Neighbors merge_parts(const char* operation, const Context& context, const Membe
   // The results of the parts and the merged one.
   const std::uint64_t entries =
       checked_multiply(checked_multiply(queries.rows(), k, operation), parts.size() + 1, operation);
-  const Reservation reservation(
-      *context.state().budget,
-      checked_multiply(entries, std::uint64_t{sizeof(Id) + sizeof(float)}, operation));
+  const std::uint64_t bytes = checked_multiply(entries, std::uint64_t{sizeof(Id) + sizeof(float)}, operation);
+  check_memory(operation, context, bytes);
+  const Reservation reservation(*context.state().budget, bytes);
   std::vector<Neighbors> answers(parts.size());
   Work work = {.operation = stage, .units = {}, .run = [&](std::size_t part, const Context& own) {
                  answers[part] = search(part, own, queries, k, options);

@@ -7,6 +7,7 @@
 #include "core/checked.h"
 #include "ops/exact_knn.h"
 #include "ops/filter/filtered_search.h"
+#include "ops/memory_limit.h"
 #include "ops/range_search.h"
 #include "shard/at_once.h"
 #include "shard/merge_parts.h"
@@ -119,7 +120,9 @@ Neighbors search_slices(const char* operation, const Context& context, const Mem
   // Errors that concern all queries are found before any query is searched.
   check_filter(operation, options.filter, queries.rows());
   static_cast<void>(search(0, copies.front().context, queries.slice(0, 0), k, options_of(options, 0, 0)));
-  const Reservation reservation(*context.state().budget, answer_bytes(queries.rows(), k, 2, operation));
+  const std::uint64_t bytes = answer_bytes(queries.rows(), k, 2, operation);
+  check_memory(operation, context, bytes);
+  const Reservation reservation(*context.state().budget, bytes);
   Neighbors joined{Matrix<Id>(queries.rows(), k), Matrix<float>(queries.rows(), k)};
   for_each_slice(operation, context, copies, {queries.rows(), copies.size()},
                  [&](std::size_t copy, const Context& own, std::size_t first, std::size_t count) {
@@ -152,11 +155,14 @@ Neighbors search_copies(const Context& context, const Members& copies, RowsView 
 
 namespace {
 
-// The answers of the members and the joined ones.
-Reservation reserve_ranges(const Context& context, std::span<const RangeNeighbors> answers) {
+// The answers of the members and the joined ones. How many there are is not known before.
+Reservation reserve_ranges(const char* operation, const Context& context,
+                           std::span<const RangeNeighbors> answers) {
   std::uint64_t count = 0;
   for (const RangeNeighbors& answer : answers) count += answer.ids.size();
-  return {*context.state().budget, 2 * count * (sizeof(Id) + sizeof(float))};
+  const std::uint64_t bytes = 2 * count * (sizeof(Id) + sizeof(float));
+  check_memory(operation, context, bytes);
+  return {*context.state().budget, bytes};
 }
 
 void append(RangeNeighbors& joined, std::span<const Id> ids, std::span<const float> distances) {
@@ -184,7 +190,7 @@ RangeNeighbors search_ranges_of_parts(const char* operation, const Context& cont
   for (const Member& part : parts) work.units.push_back(std::max<std::size_t>(1, part.size));
   run_at_once(context, parts, work);
 
-  const Reservation reservation = reserve_ranges(context, answers);
+  const Reservation reservation = reserve_ranges(operation, context, answers);
   RangeNeighbors joined;
   joined.offsets.push_back(0);
   for (std::size_t query = 0; query < queries.rows(); ++query) {
@@ -215,7 +221,7 @@ RangeNeighbors search_ranges_of_copies(const char* operation, const Context& con
                    answers[copy] = search(copy, own, queries.slice(first, count), radius,
                                           options_of(options, first, count));
                  });
-  const Reservation reservation = reserve_ranges(context, answers);
+  const Reservation reservation = reserve_ranges(operation, context, answers);
   RangeNeighbors joined;
   joined.offsets.push_back(0);
   for (const RangeNeighbors& answer : answers)

@@ -71,6 +71,27 @@ TEST_F(StagesTest, NothingIsTakenBack) {
   EXPECT_EQ(reports, once);
 }
 
+TEST_F(StagesTest, AnAbandonedStageCountsAsFarAsItReported) {
+  Stages stages(context(), "build");
+  const auto run_half = [](const Context& own) {
+    ProgressMeter progress(own.state().options.progress, own.state().clock, "step", 10);
+    progress.add(5);
+  };
+  run_half(stages.next(1, 1));
+  EXPECT_EQ(reports, (Reports{250'000}));
+  stages.abandon();
+  // What is left, three quarters, is shared by a repair, another attempt, and the second stage.
+  run(stages.next(1, 2));
+  EXPECT_EQ(reports, (Reports{250'000, 375'000, 500'000}));
+  run(stages.next(1, 1));
+  EXPECT_EQ(reports, (Reports{250'000, 375'000, 500'000, 625'000, 750'000}));
+  // One that fails before it reports anything counts as nothing.
+  stages.next(1, 0);
+  stages.abandon();
+  run_half(stages.next(1, 0));
+  EXPECT_EQ(reports.back(), 875'000U);
+}
+
 TEST_F(StagesTest, ReportsAreThrottled) {
   const Context slow = Context::cpu({.threads = 1,
                                      .progress = [this](const Progress& now) { reports.push_back(now.done); },

@@ -20,6 +20,7 @@ import numpy as np
 from signals import Missed, latency
 
 RANDOM = np.random.default_rng(1)
+PLAN_MEMORY = "256MiB"
 
 
 def normal(rows, dim):
@@ -42,9 +43,22 @@ def calls(folder, small):
     ids = RANDOM.integers(0, 2**40, (100_000 * scale, 64))
     neighbors = (ids, RANDOM.random(ids.shape, dtype=np.float32))
     nearwise.save(folder / "neighbors.nw", neighbors, metric="sqeuclidean")
+    nearwise.write_neighbors(folder / "ids.npy", neighbors)
+    # numpy alone takes a while to convert these.
+    other_types = (ids.astype(">i8"), neighbors[1].astype(np.float64))
+    wide_float64 = np.tile(wide, (2, 1)).astype(np.float64)
     graph = nearwise.build_knn_graph(rows[:20_000], 16)
     graph.save(graph_path)
+    halves = [nearwise.build_knn_graph(half, 16) for half in (rows[:10_000], rows[10_000:20_000])]
+    any_graph = random_graph(100_000 * scale, 32)
     graph_index = nearwise.GraphIndex.build(rows[:20_000], degree=16)
+    wide_graph = nearwise.GraphIndex.build(wide, degree=16)
+    wide_graph.save(folder / "wide_graph.nw")
+    some_path, pairs_path = folder / "some.fbin", folder / "pairs.nw"
+    nearwise.write_vectors(some_path, rows[:20_000])
+    # About 1 % of all pairs.
+    join = {"radius": 80.0, "metric": "sqeuclidean"}
+    nearwise.plan_threshold_join(some_path, folder / "work", pairs_path, memory_limit=PLAN_MEMORY, **join).run()
     quantizer = nearwise.AdditiveQuantizer.train(rows[:2000], codebooks=4, rounds=1)
     return {
         "knn": lambda: nearwise.knn(rows, rows, 10),
@@ -78,13 +92,59 @@ def calls(folder, small):
         "GraphIndex.calibrate": lambda: graph_index.calibrate(target_recall=0.99),
         "GraphIndex.save": lambda: graph_index.save(folder / "graph_index.nw"),
         "write_vectors": lambda: nearwise.write_vectors(rows_path, wide),
+        "knn, of float64": lambda: nearwise.knn(wide[:2], wide_float64, 10),
+        "save, neighbors of other types": lambda: nearwise.save(folder / "m.nw", other_types, metric="sqeuclidean"),
+        "read_neighbors": lambda: nearwise.read_neighbors(folder / "ids.npy"),
+        "load, pairs": lambda: nearwise.load(pairs_path),
+        "KnnGraph.connected_components": any_graph.connected_components,
+        "KnnGraph.near_duplicates": lambda: any_graph.near_duplicates(0.01),
+        "KnnGraph.mutual_neighbors": any_graph.mutual_neighbors,
+        "KnnGraph.smoothest_path": lambda: any_graph.smoothest_path(0, 1),
+        "KnnGraph.save_npz": lambda: any_graph.save_npz(folder / "graph.npz"),
+        "KnnGraph.save_npz, mutual": lambda: any_graph.save_npz(folder / "graph.npz", mutual=True),
+        "merge_knn_graphs": lambda: nearwise.merge_knn_graphs(rows[:20_000], *halves),
+        "KnnGraph.with_rows": lambda: graph.with_rows(rows[:30_000]),
+        "KnnGraph.without_rows": lambda: graph.without_rows(rows[:20_000], np.arange(0, 20_000, 3)),
+        "IvfLsq.build": lambda: nearwise.IvfLsq.build(rows[:10_000], rounds=1),
+        "Ivf.merge": lambda: large.empty_copy().merge(large),
+        "GraphIndex.from_knn_graph": lambda: nearwise.GraphIndex.from_knn_graph(graph, rows[:20_000]),
+        "GraphIndex.compact": lambda: compacted(graph_index, rows[20_000:25_000]),
+        "GraphIndex.export_hnswlib": lambda: wide_graph.export_hnswlib(folder / "index.hnswlib"),
+        "load, graph index": lambda: nearwise.load(folder / "wide_graph.nw"),
+        "Plan.run, graph": planned("plan_graph", some_path),
+        "Plan.run, index": planned("plan_index", some_path),
+        "Plan.run, graph index": planned("plan_graph_index", some_path),
+        "Plan.run, threshold join": planned("plan_threshold_join", some_path, **join),
+        "Plan.run, deduplication": planned("plan_dedup", some_path, **join),
     }
+
+
+def random_graph(rows, degree):
+    """A graph of no vectors: any neighbors, in the class of those that `build_knn_graph` returns."""
+    ids = RANDOM.integers(0, rows, (rows, degree))
+    report = ("exact", (1.0, 1.0, 1.0, rows), True, [])
+    neighbors = (ids, RANDOM.random(ids.shape, dtype=np.float32))
+    return nearwise.KnnGraph((neighbors, "sqeuclidean", report), nearwise.Context())
+
+
+def planned(function, path, **options):
+    def call():
+        with tempfile.TemporaryDirectory() as place:
+            work, output = Path(place) / "work", Path(place) / "result.nw"
+            getattr(nearwise, function)(path, work, output, memory_limit=PLAN_MEMORY, **options).run()
+
+    return call
 
 
 def added_and_removed(index, rows):
     ids = np.arange(10**6, 10**6 + len(rows))
     index.add(rows, ids, on_duplicate="replace")  # those of an interrupted call before
     index.remove(ids)
+
+
+def compacted(index, rows):
+    added_and_removed(index, rows)
+    index.compact()
 
 
 def main():

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "io/changed_metadata.h"
 #include "io/expect_error.h"
 #include "io/temporary_folder.h"
 #include "nearwise/dedup.h"
@@ -73,6 +74,12 @@ TEST(DuplicateFiles, AreLoadedAsSaved) {
   EXPECT_TRUE(load_deduplication(folder / "none.nw").deduplication.kept.empty());
 }
 
+TEST(DuplicateFiles, TheNumberOfPairsIsBounded) {
+  const testing_io::TemporaryFolder folder;
+  save(chain(), folder / "dedup.nw");
+  testing_io::expect_bound(folder / "dedup.nw", "/pairs", 25, load_deduplication);
+}
+
 // Every result can be saved, whatever the metric.
 TEST(DuplicateFiles, HoldEveryResult) {
   const testing_io::TemporaryFolder folder;
@@ -119,6 +126,7 @@ TEST(DuplicateFiles, RefuseWhatIsNoResult) {
     change(changed.deduplication);
     EXPECT_ERROR(save(changed, folder / "dedup.nw"), invalid_argument, words);
   };
+  expect_refused([](Deduplication& of) { of.pairs = 26; }, "at most 25 of 5 rows expected, 26 found");
   expect_refused([](Deduplication& of) { of.removed_by.pop_back(); }, "as many groups");
   expect_refused([](Deduplication& of) { of.distances.pop_back(); }, "as many groups");
   expect_refused([](Deduplication& of) { of.kept = {0}; }, "kept: the rows");

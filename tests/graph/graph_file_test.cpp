@@ -2,9 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "io/changed_bytes.h"
+#include "io/changed_metadata.h"
+#include "io/expect_error.h"
 #include "io/temporary_folder.h"
 #include "nearwise/storage.h"
 #include "support/error_of.h"
@@ -57,6 +61,35 @@ TEST(GraphFile, IsNotWrittenWhereTheGraphBreaksItsContract) {
   EXPECT_NE(std::string(error.what()).find("row 3"), std::string::npos) << error.what();
   EXPECT_FALSE(std::filesystem::exists(folder / "graph.nw"));
   EXPECT_EQ(error_of([&] { save(KnnGraph{}, folder / "graph.nw"); }).code(), ErrorCode::invalid_argument);
+}
+
+// Would catch: a number of the report that no graph of these rows has.
+TEST(GraphFile, NumbersOfTheReportAreBounded) {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder / "graph.nw";
+  save(some_graph(), path);
+  testing_io::expect_bound(path, "/recall/rows", 700, load_knn_graph);
+  testing_io::expect_bound(path, "/rounds/1/recall/rows", 700, load_knn_graph);
+  testing_io::expect_bound(path, "/rounds/0/updates", 2 * 700 * 700, load_knn_graph);
+
+  nlohmann::json metadata = testing_io::metadata_of(path);
+  const nlohmann::json all = {{"value", 1}, {"low", 1}, {"high", 1}, {"rows", 700}};
+  const nlohmann::json round = {{"updates", 0}, {"recall", all}};
+  metadata["rounds"] = std::vector<nlohmann::json>(4096, round);
+  testing_io::copy_with_metadata(path, folder / "rounds.nw", metadata);
+  EXPECT_EQ(load_knn_graph(folder / "rounds.nw").report.rounds.size(), 4096U);
+  metadata["rounds"].push_back(round);
+  testing_io::copy_with_metadata(path, folder / "rounds.nw", metadata);
+  EXPECT_ERROR(load_knn_graph(folder / "rounds.nw"), corrupt, "at most 4096 rounds expected, 4097 found");
+}
+
+// What is saved can be loaded.
+TEST(GraphFile, IsNotWrittenWithAReportOfAnotherGraph) {
+  const TemporaryFolder folder;
+  KnnGraph graph = some_graph();
+  graph.report.recall.rows = 701;
+  EXPECT_ERROR(save(graph, folder / "graph.nw"), invalid_argument, "report: a sample of at most 700 rows");
+  EXPECT_FALSE(std::filesystem::exists(folder / "graph.nw"));
 }
 
 TEST(GraphFile, AnotherKindIsRefused) {

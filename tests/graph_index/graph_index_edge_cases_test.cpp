@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,8 @@
 #include "graph_index/graph_index_state.h"
 #include "graph_index/search_graph.h"
 #include "graph_index/train_codec.h"
+#include "io/changed_metadata.h"
+#include "io/container/metadata.h"
 #include "io/reseal.h"
 #include "io/temporary_folder.h"
 #include "nearwise/graph_index.h"
@@ -204,6 +207,18 @@ TEST(GraphIndexEdgeCases, AFilterOfOtherIdsIsAnotherFilter) {
   const Filter filter = Filter::allow(allowed);
   EXPECT_EQ(index.search(one_thread(), query, 1, {.filter = filter}).ids(0, 0), 150);
   EXPECT_EQ(index.search(one_thread(), query, 1, {.filter = filter.from_id(100)}).ids(0, 0), 50);
+}
+
+TEST(GraphIndexEdgeCases, NumbersOfTheCalibrationAreBounded) {
+  const support::Rows rows = normal_rows(200, 12, 98);
+  const testing_io::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "index.nw";
+  save(GraphIndex::build(one_thread(), rows, {.degree = 16}), path);
+  const auto load = [](const std::filesystem::path& file) { load_graph_index(one_thread(), file); };
+  for (const char* const number : {"/calibration/neighbors", "/calibration/beam", "/calibration/beam_of_100"})
+    testing_io::expect_bound(path, number, max_graph_rows, load);
+  for (const char* const number : {"/calibration/recall/rows", "/calibration/recall_of_100/rows"})
+    testing_io::expect_bound(path, number, most_metadata_number, load);
 }
 
 // A forged file with a neighbour twice in a list.

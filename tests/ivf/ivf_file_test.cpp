@@ -4,17 +4,20 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "io/changed_metadata.h"
 #include "io/expect_error.h"
 #include "io/reseal.h"
 #include "io/temporary_folder.h"
 #include "ivf/ivf_state.h"
 #include "nearwise/ivf.h"
 #include "nearwise/storage.h"
+#include "ops/knn_plan.h"
 #include "support/error_of.h"
 #include "support/knn_cases.h"
 
@@ -81,7 +84,11 @@ TEST(IvfFile, PartsArePutTogetherAsTheirMergeIsWritten) {
     provenance["command"] = "merge";
     merged.set_provenance(provenance);
     save(merged, folder / "merged.nw");
-    merge_ivf_files(Context::cpu(), files, folder / "parts.nw", {{"command", "merge"}});
+    const Context poor = Context::cpu({.memory_limit = 1});
+    EXPECT_STREQ(
+        support::error_of([&] { merge_ivf_files(poor, files, folder / "no.nw"); }).what(),
+        "merge_ivf_files: the memory limit of 1 B is too small, 3.19 KiB would suffice");  // 8 bytes per id
+    merge_ivf_files(Context::cpu({.memory_limit = 3264}), files, folder / "parts.nw", {{"command", "merge"}});
     EXPECT_EQ(testing_io::read_all(folder / "parts.nw"), testing_io::read_all(folder / "merged.nw"));
     const Context cancelled = Context::cpu();
     cancelled.cancel();
@@ -243,6 +250,34 @@ TEST(IvfFile, HostileFilesAreHarmless) {
     EXPECT_GT(refused, 20U);
     EXPECT_GT(not_merged, 20U);
   }
+}
+
+// Would catch: a number that a reader believes, whatever it is.
+TEST(IvfFile, NumbersAreBounded) {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder / "index.nw";
+  const Context context = Context::cpu({.threads = 1});
+  save(Ivf::build(context, problem().base,
+                  {.lists = 6, .encoding = Pq{.code_bytes = 3, .bits = 4}, .vectors = VectorStorage::keep}),
+       path);
+  nlohmann::json metadata = testing_io::metadata_of(path);
+  const std::size_t others = metadata.at("calibration").at("other_k").size();
+  ASSERT_GE(others, 1U);
+  const std::string largest_k = "other_k/" + std::to_string(others - 1);
+  const auto load = [&](const std::filesystem::path& file) { load_ivf(context, file); };
+  for (const std::string& number :
+       {std::string("neighbors"), std::string("rows"), std::string("candidates"), std::string("recall/rows"),
+        std::string("recall_without_rerank/rows"), largest_k + "/k", largest_k + "/recall/rows",
+        largest_k + "/recall_without_rerank/rows"})
+    testing_io::expect_bound(path, "/calibration/" + number, max_shard_rows, load);
+
+  // Merging reads what it needs by itself.
+  metadata["next_id"] = std::uint64_t{1} << 63;
+  testing_io::copy_with_metadata(path, folder / "changed.nw", metadata);
+  const std::array files = {folder / "changed.nw"};
+  EXPECT_ERROR(load_ivf(context, files[0]), corrupt, "next_id is out of range");
+  EXPECT_ERROR(merge_ivf_files(context, files, folder / "merged.nw"), corrupt,
+               "next_id of at most 9223372036854775807 expected");
 }
 
 TEST(IvfFile, AnotherKindIsRefused) {

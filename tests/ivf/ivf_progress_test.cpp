@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "backend/stages.h"
@@ -162,6 +164,59 @@ TEST(IvfProgressThreads, WhatIsCancelledLeavesTheRowsAsTheyWere) {
   index.merge(plain, other);
   EXPECT_EQ(index.remove(plain, every_third()), every_third().size());
   EXPECT_EQ(index.size(), 2 * base_rows - every_third().size());
+}
+
+// While lists are reserved, rows appended, or ids entered in the table.
+TEST(IvfProgressThreads, AMergeThatIsCancelledAtAnyMomentLeavesTheRowsAsTheyWere) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int moments = 24;
+  const Context plain = Context::cpu({.threads = 1});
+  const Ivf empty = trained();
+  Ivf other = empty.empty_copy();
+  const support::Rows many(support::generate(support::Kind::normal, 60'000, 9, 7), ElementType::f32);
+  std::vector<Id> ids(60'000);
+  std::iota(ids.begin(), ids.end(), static_cast<Id>(base_rows));
+  other.add(plain, many, ids);
+  const auto filled = [&] {
+    Ivf index = empty.empty_copy();
+    index.add(plain, problem().base);
+    EXPECT_TRUE(index.contains(0));  // makes the table
+    return index;
+  };
+  Ivf merged = filled();
+  const std::vector<std::byte> before = bytes_of(merged);
+  const auto began = Clock::now();
+  merged.merge(plain, other);
+  const auto duration = Clock::now() - began;
+  const std::vector<std::byte> after = bytes_of(merged);
+  int cancelled = 0;
+  for (int moment = 0; moment < moments; ++moment) {
+    Ivf index = filled();
+    const Context context = plain.with_progress({});
+    std::atomic<bool> has_begun = false;
+    std::jthread canceller([&] {
+      while (!has_begun) std::this_thread::yield();
+      const auto end = Clock::now() + duration * moment / moments;
+      while (Clock::now() < end) {
+      }
+      context.cancel();
+    });
+    has_begun = true;
+    const Error error = error_of([&] { index.merge(context, other); });
+    canceller.join();
+    if (error.code() == ErrorCode::cancelled) {
+      ++cancelled;
+      EXPECT_EQ(index.size(), base_rows);
+      EXPECT_TRUE(index.contains(static_cast<Id>(base_rows) - 1));
+      EXPECT_FALSE(index.contains(static_cast<Id>(base_rows)));
+      EXPECT_FALSE(index.contains(ids.back()));
+      EXPECT_EQ(bytes_of(index), before);
+      index.merge(plain, other);
+    }
+    EXPECT_TRUE(index.contains(ids.back()));
+    EXPECT_EQ(bytes_of(index), after);
+  }
+  EXPECT_GE(cancelled, 1);
 }
 
 // Lists of a mapped index are copied before they change: for the last of them there is no memory.

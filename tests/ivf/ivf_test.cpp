@@ -6,6 +6,7 @@
 
 #include <array>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "oracle/lists.h"
@@ -35,6 +36,9 @@ support::DecodeLeft decoder_of(const Ivf& index, const ProductQuantizer& quantiz
                                   quantizer.bits(), code.row(0));
   };
 }
+
+// A base class would be copied without what a derived one adds.
+static_assert(std::is_final_v<Ivf>);
 
 class IvfMetrics : public testing::TestWithParam<Metric> {};
 INSTANTIATE_TEST_SUITE_P(Metric, IvfMetrics, testing::ValuesIn(support::every_metric), support::metric_name);

@@ -6,12 +6,15 @@
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "io/changed_metadata.h"
+#include "io/expect_error.h"
 #include "io/reseal.h"
 #include "io/temporary_folder.h"
 #include "ivf/ivf_state.h"
@@ -266,6 +269,30 @@ TEST_P(LinkedFile, ARowNumberBeyondTheFileIsDamage) {
   EXPECT_NE(std::string(error.what()).find("vectors, row 0: row numbers below 600 expected"),
             std::string::npos)
       << error.what();
+}
+
+TEST_P(LinkedFile, NumbersOfTheFileAreBounded) {
+  const fs::path path = folder_ / "index.nw";
+  save(Ivf::build(one_thread(), problem().base, options()), path);
+  const auto load = [](const fs::path& file) { load_ivf(one_thread(), file); };
+  testing_io::expect_bound(path, "/vectors/next_row", base_rows, load);
+
+  const fs::path changed = folder_ / "changed.nw";
+  const nlohmann::json good = testing_io::metadata_of(path);
+  nlohmann::json metadata = good;
+  metadata["vectors"]["next_row"] = base_rows - 1;
+  testing_io::copy_with_metadata(path, changed, metadata);
+  EXPECT_ERROR(load(changed), corrupt, "next_row of 600 to 600 expected, 599 found");
+
+  metadata["vectors"]["next_row"] = std::uint64_t{1} << 32;
+  testing_io::copy_with_metadata(path, changed, metadata);
+  EXPECT_ERROR(merge_ivf_files(one_thread(), std::vector{changed}, folder_ / "merged.nw"), corrupt,
+               "next_row of at most 4294967294 expected");
+
+  metadata = good;
+  metadata["vectors"]["bytes"] = std::uint64_t{1} << 63;
+  testing_io::copy_with_metadata(path, changed, metadata);
+  EXPECT_ERROR(load(changed), corrupt, "bytes of at most 9223372036854775807 expected");
 }
 
 }  // namespace

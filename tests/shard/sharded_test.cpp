@@ -179,10 +179,10 @@ TEST_F(ShardedCalls, TheLimitOfTheCallCountsAllAnswers) {
   const std::vector<Context> contexts = some_contexts(3);
   const auto sharded = shard_exact(contexts, problem_.base);
   // Three answers and their join, 9 x 2 entries of 12 bytes.
-  EXPECT_EQ(error_of([&] {
-              sharded.search(Context::cpu({.threads = 1, .memory_limit = 863}), problem_.queries, 2);
-            }).code(),
-            ErrorCode::out_of_memory);
+  const Error refused = error_of(
+      [&] { sharded.search(Context::cpu({.threads = 1, .memory_limit = 863}), problem_.queries, 2); });
+  EXPECT_EQ(refused.code(), ErrorCode::out_of_memory);
+  EXPECT_STREQ(refused.what(), "knn: the memory limit of 863 B is too small, 864 B would suffice");
   const Context enough = Context::cpu({.threads = 1, .memory_limit = 864});
   EXPECT_NO_THROW(sharded.search(enough, problem_.queries, 2));
   EXPECT_EQ(enough.memory_used(), 0U);

@@ -12,12 +12,13 @@ namespace {
 
 void save_matrix(const std::filesystem::path& path, const NumpyMatrix<const Id>& ids,
                  const NumpyMatrix<const float>& distances, const std::string& metric, bool mutual) {
-  const KnnGraph graph = to_knn_graph(ids, distances, metric);
-  const nb::gil_scoped_release unlocked;
-  if (mutual)
-    save_csr(mutual_neighbors(graph), graph.rows(), path);
-  else
-    save_csr(graph, path);
+  run(context_for({}), nb::none(), [&](const Context& own) {
+    const KnnGraph graph = to_knn_graph(own, ids, distances, metric);
+    if (mutual)
+      save_csr(mutual_neighbors(graph), graph.rows(), path);
+    else
+      save_csr(graph, path);
+  });
 }
 
 }  // namespace

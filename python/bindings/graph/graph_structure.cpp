@@ -6,6 +6,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include "bindings.h"
+#include "results.h"
 
 namespace nearwise::python {
 namespace {
@@ -17,13 +18,12 @@ Groups to_numpy_groups(RowGroups&& groups) {
   return {to_numpy<Id>(std::move(groups.labels)), to_numpy<std::int64_t>(std::move(groups.sizes))};
 }
 
-// Calls work(graph) without the interpreter lock.
+// Returns work(graph), run as `run_by_size` runs it.
 template <typename Work>
 auto on_graph(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances,
               const std::string& metric, const Work& work) {
-  const KnnGraph graph = to_knn_graph(ids, distances, metric);
-  const nb::gil_scoped_release unlocked;
-  return work(graph);
+  return result_of({}, nb::none(), graph_steps(ids),
+                   [&](const Context& own) { return work(to_knn_graph(own, ids, distances, metric)); });
 }
 
 Groups components(const NumpyMatrix<const Id>& ids, const NumpyMatrix<const float>& distances,

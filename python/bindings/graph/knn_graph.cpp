@@ -44,10 +44,10 @@ Graph to_python(KnnGraph&& graph) {
            std::move(rounds)}};
 }
 
-KnnGraph to_graph(const GivenGraph& given) {
+KnnGraph to_graph(const Context& context, const GivenGraph& given) {
   const auto& [ids, distances, metric, report] = given;
   KnnGraph graph{
-      .neighbors = to_neighbors(ids, distances),
+      .neighbors = to_neighbors(context, ids, distances),
       .metric = parse_metric(metric),
       .report = {.method = std::get<0>(report) == "exact" ? GraphMethod::exact : GraphMethod::nn_descent,
                  .recall = from_python(std::get<1>(report)),
@@ -75,36 +75,35 @@ Graph build(const BorrowedRows& rows, std::uint64_t degree, const std::string& m
 
 Graph merge(const BorrowedRows& rows, const GivenGraph& left, const GivenGraph& right, double target_recall,
             const Settings& settings, nb::handle progress) {
-  const KnnGraph left_graph = to_graph(left);
-  const KnnGraph right_graph = to_graph(right);
   return made(rows, settings, progress, [&](const Context& own, const RowsView& view) {
-    return merge_knn_graphs(own, view, left_graph, right_graph, {.target_recall = target_recall});
+    return merge_knn_graphs(own, view, to_graph(own, left), to_graph(own, right),
+                            {.target_recall = target_recall});
   });
 }
 
 Graph add(const BorrowedRows& rows, const GivenGraph& given, double target_recall, const Settings& settings,
           nb::handle progress) {
-  const KnnGraph graph = to_graph(given);
   return made(rows, settings, progress, [&](const Context& own, const RowsView& view) {
-    return add_to_knn_graph(own, view, graph, {.target_recall = target_recall});
+    return add_to_knn_graph(own, view, to_graph(own, given), {.target_recall = target_recall});
   });
 }
 
 Graph remove(const BorrowedRows& rows, const GivenGraph& given,
              const nb::ndarray<nb::numpy, const Id, nb::ndim<1>, nb::c_contig>& ids, double target_recall,
              const Settings& settings, nb::handle progress) {
-  const KnnGraph graph = to_graph(given);
   const std::vector<Id> removed(ids.data(), ids.data() + ids.size());
   return made(rows, settings, progress, [&](const Context& own, const RowsView& view) {
-    return remove_from_knn_graph(own, view, graph, removed, {.target_recall = target_recall});
+    return remove_from_knn_graph(own, view, to_graph(own, given), removed, {.target_recall = target_recall});
   });
 }
 
-void validate(const GivenGraph& graph) { to_graph(graph).validate(); }
+void validate(const GivenGraph& graph) {
+  run_by_size(context_for({}), nb::none(), graph_steps(std::get<0>(graph)),
+              [&](const Context& own) { to_graph(own, graph).validate(); });
+}
 
 void save_graph(const std::filesystem::path& path, const GivenGraph& given, const Provenance& provenance) {
-  const KnnGraph graph = to_graph(given);
-  run([&] { save(graph, path, provenance); });
+  run(context_for({}), nb::none(), [&](const Context& own) { save(to_graph(own, given), path, provenance); });
 }
 
 Graph load_graph(const std::filesystem::path& path) {
@@ -113,12 +112,12 @@ Graph load_graph(const std::filesystem::path& path) {
 
 Estimate measure(const BorrowedRows& rows, const NumpyMatrix<const Id>& ids, const std::string& metric,
                  std::uint64_t sample, const Settings& settings, nb::handle progress) {
-  const Neighbors neighbors = {to_matrix(ids), {}};
   const Metric parsed = parse_metric(metric);
   const auto limit = sample == 0 ? std::nullopt : std::optional<std::size_t>(sample);
-  return recall_fields(result_of(
-      settings, progress, multiplications(rows.view(), rows.view()),
-      [&](const Context& own) { return measure_recall(own, rows.view(), neighbors, parsed, limit); }));
+  return recall_fields(
+      result_of(settings, progress, multiplications(rows.view(), rows.view()), [&](const Context& own) {
+        return measure_recall(own, rows.view(), Neighbors{to_matrix(own, ids), {}}, parsed, limit);
+      }));
 }
 
 }  // namespace

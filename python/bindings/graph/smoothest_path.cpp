@@ -19,8 +19,9 @@ using FoundPath = std::tuple<NumpyVector<Id>, NumpyVector<float>, std::optional<
 std::optional<FoundPath> find_path(const NumpyMatrix<const Id>& ids,
                                    const NumpyMatrix<const float>& distances, const std::string& metric,
                                    Id from, Id to) {
-  const KnnGraph graph = to_knn_graph(ids, distances, metric);
-  std::optional<SmoothestPath> path = without_lock([&] { return smoothest_path(graph, from, to); });
+  std::optional<SmoothestPath> path = result_of({}, nb::none(), graph_steps(ids), [&](const Context& own) {
+    return smoothest_path(to_knn_graph(own, ids, distances, metric), from, to);
+  });
   if (!path) return std::nullopt;
   return FoundPath{to_numpy<Id>(std::move(path->rows)), to_numpy<float>(std::move(path->distances)),
                    path->widest};

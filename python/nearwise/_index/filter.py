@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from nearwise import _core, _options
 from nearwise._context import operation
+from nearwise._rows import contiguous
 
 
 class Filter:
@@ -167,7 +168,7 @@ def _allowing(values: Any) -> _core.Filter:
     array = np.asarray(values)
     if array.dtype == bool:
         _require_mask(array, "filter")
-        return _core.Filter.mask(mask=np.ascontiguousarray(array).view(np.uint8))
+        return _core.Filter.mask(mask=contiguous(array, np.bool_).view(np.uint8))
     return _core.Filter.allow(ids=_ids(array, "filter"))
 
 
@@ -203,7 +204,7 @@ def _ids(array: npt.NDArray[Any], name: str) -> npt.NDArray[np.int64]:
         raise ValueError(f"{name}: expected a boolean mask or integer ids, got dtype {array.dtype}")
     if array.ndim != 1:
         raise ValueError(f"{name}: expected a 1-D array, or one sequence for each query, got shape {array.shape}")
-    ids = np.ascontiguousarray(array, dtype=np.int64)
+    ids = contiguous(array, np.int64)
     if ids.size != 0 and (ids.min() < 0 or array.max() > np.iinfo(np.int64).max):
         raise ValueError(f"{name}: expected ids from 0 to 2^63 - 1, got {array.min()} to {array.max()}")
     return ids

@@ -107,8 +107,8 @@ class IvfFlat(Ivf):
 class IvfPq(Ivf):
     """An inverted file of product codes: stores a PQ code of each vector's residual, 8 to 64 bytes.
 
-    It keeps the vectors beside the codes (`vectors`), and `search` re-ranks the best candidates by them. Without
-    them, distances are those to the reconstructions.
+    It keeps the vectors in addition to the codes (`vectors`), and `search` re-ranks the best candidates by them.
+    Without them, distances are those to the reconstructions.
 
     Examples
     --------

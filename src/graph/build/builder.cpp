@@ -54,8 +54,8 @@ double partition_pairs(const Tuning& tuning, const Partitions& partitions) {
 }
 // What is expected of it before the overlap is known: most data need half of it.
 double expected_pairs(const Tuning& tuning, const RowsView& rows) {
-  constexpr double usual_share = 0.3;
-  return usual_share * partition_pairs(tuning) * static_cast<double>(rows.rows());
+  constexpr double typical_share = 0.3;
+  return typical_share * partition_pairs(tuning) * static_cast<double>(rows.rows());
 }
 double pairs_of_round(const Tuning& tuning) { return 1500 * static_cast<double>(tuning.sample); }
 // Cost of a pair in compare_with_all(): an estimate, twice that of a pair within a partition.

@@ -26,6 +26,7 @@ constexpr const char* operation = "remove_from_knn_graph";
 // neighbours of neighbours, with the NN-Descent iteration they then need, took as long as a build.
 constexpr std::size_t max_affected = 8;
 constexpr std::uint32_t gone = std::numeric_limits<std::uint32_t>::max();
+constexpr std::size_t rows_per_check = 1024;  // of cancellation
 
 // The remaining rows, gathered, with their old and new numbers.
 class Remaining {
@@ -46,9 +47,10 @@ class Remaining {
 
   // Returns whether the row was present.
   bool remove(Id id) { return std::exchange(numbers_[static_cast<std::size_t>(id)], gone) != gone; }
-  void gather(const RowsView& rows) {
+  void gather(const RowsView& rows, const CancelFlag& cancel) {
     std::uint32_t count = 0;
     for (std::size_t row = 0; row < rows.rows(); ++row) {
+      if (row % rows_per_check == 0) cancel.check();
       if (numbers_[row] == gone) continue;
       olds_[count] = static_cast<std::uint32_t>(row);
       std::memcpy(gathered_.data() + count * row_bytes_, rows.row(row), row_bytes_);
@@ -113,7 +115,7 @@ KnnGraph remove(const Context& context, const RowsView& rows, const KnnGraph& gr
   check_graph(operation, "the graph", context, rows, graph);
   Remaining remaining(context, rows, removed.size());
   mark_removed(remaining, rows.rows(), removed);
-  remaining.gather(rows);
+  remaining.gather(rows, context.state().cancel);
   const RowsView left = remaining.view(rows);
 
   const InitialNeighbors initial = [&](std::size_t row, std::vector<InitialNeighbor>& found) {
@@ -127,6 +129,7 @@ KnnGraph remove(const Context& context, const RowsView& rows, const KnnGraph& gr
   std::size_t affected_count = 0;
   std::vector<InitialNeighbor> found;
   for (std::size_t row = 0; row < count; ++row) {
+    if (row % rows_per_check == 0) context.state().cancel.check();
     found.clear();
     initial(row, found);
     if (found.size() < std::min(all.degree, count - 1))

@@ -4,16 +4,22 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <utility>
 #include <vector>
+
+#include "core/cancellable.h"
 
 namespace nearwise::graph {
 
 class DisjointSets {
  public:
-  explicit DisjointSets(std::size_t rows) : parent_(rows) {
-    std::iota(parent_.begin(), parent_.end(), std::uint32_t{0});
+  explicit DisjointSets(std::size_t rows) {
+    CancellableSteps steps;
+    parent_.reserve(rows);
+    for (std::size_t row = 0; row < rows; ++row) {
+      steps.add(1);
+      parent_.push_back(static_cast<std::uint32_t>(row));
+    }
   }
 
   // The lowest row of the set of `row`.

@@ -1,11 +1,14 @@
-// Edges of a graph from the caller: checked once, then traversed.
+// Edges of a graph from the caller: checked once, then traversed. All of this stops with Error(cancelled)
+// while the thread is in a cancelled CancellationScope.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
+#include "core/cancellable.h"
 #include "core/distance.h"
 #include "nearwise/graph/knn_graph.h"
 
@@ -18,11 +21,14 @@ void check_edges(std::string_view operation, const KnnGraph& graph);
 // Calls visit(row, neighbour, key) for every edge in the order of rows; smaller keys are nearer (sort_key).
 template <typename Visit>
 void for_each_edge(const KnnGraph& graph, const Visit& visit) {
-  for (std::size_t row = 0; row < graph.rows(); ++row)
+  CancellableSteps steps;
+  for (std::size_t row = 0; row < graph.rows(); ++row) {
+    steps.add(1 + graph.degree());
     for (std::size_t i = 0; i < graph.degree(); ++i)
       if (const Id id = graph.neighbors.ids(row, i); id != no_id)
         visit(static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(id),
               sort_key(graph.metric, graph.neighbors.distances(row, i)));
+  }
 }
 
 // The edges of each row in both directions: its neighbours, and the rows whose neighbour it is.
@@ -47,7 +53,7 @@ class UndirectedEdges {
   };
   const KnnGraph& graph_;
   std::vector<std::size_t> first_;  // [rows + 1], into incoming_
-  std::vector<Incoming> incoming_;
+  std::unique_ptr<Incoming[]> incoming_;
 };
 
 }  // namespace nearwise::graph

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/cancellable.h"
 #include "core/check.h"
 #include "graph/use/edges.h"
 #include "io/vectors/npz_writer.h"
@@ -101,9 +102,13 @@ void save_csr(const RangeNeighbors& neighbors, std::size_t columns, const std::f
           "and {} "
           "distances",
           offsets.size(), entries, neighbors.distances.size());
-  for (const Id id : neighbors.ids)
+  check_cancelled();
+  CancellableSteps steps;
+  for (const Id id : neighbors.ids) {
+    steps.add(1);
     require(id >= 0 && static_cast<std::size_t>(id) < columns, "save_csr: ids from 0 to {} expected, got {}",
             static_cast<Id>(columns) - 1, id);
+  }
   write_csr(path, {.rows = offsets.size() - 1, .columns = columns, .entries = entries},
             [&](std::size_t row) -> Entries {
               const std::size_t first = offsets[row];

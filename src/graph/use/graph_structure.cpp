@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <vector>
 
+#include "core/cancellable.h"
 #include "core/check.h"
 #include "graph/use/disjoint_sets.h"
 #include "graph/use/edges.h"
@@ -19,9 +21,14 @@ RowGroups groups_by_edges(const KnnGraph& graph, float most, std::size_t min_row
     if (key <= most) sets.unite(row, neighbor);
   });
   // The lowest row of a set comes first and numbers it.
-  RowGroups groups = {.labels = std::vector<Id>(graph.rows(), 0), .sizes = {}};
-  for (std::uint32_t row = 0; row < graph.rows(); ++row) ++groups.labels[sets.lowest(row)];
+  RowGroups groups = {.labels = filled_vector<Id>(graph.rows(), 0), .sizes = {}};
+  CancellableSteps steps;
   for (std::uint32_t row = 0; row < graph.rows(); ++row) {
+    steps.add(1);
+    ++groups.labels[sets.lowest(row)];
+  }
+  for (std::uint32_t row = 0; row < graph.rows(); ++row) {
+    steps.add(1);
     const std::uint32_t lowest = sets.lowest(row);
     if (lowest != row) {
       groups.labels[row] = groups.labels[lowest];
@@ -33,6 +40,22 @@ RowGroups groups_by_edges(const KnnGraph& graph, float most, std::size_t min_row
     }
   }
   return groups;
+}
+
+// Whether each neighbour, [rows * degree], has the row among its own.
+std::vector<bool> find_mutual(const KnnGraph& graph) {
+  std::vector<bool> is_mutual = filled_vector(graph.rows() * graph.degree(), false);
+  CancellableSteps steps;
+  for (std::size_t row = 0; row < graph.rows(); ++row)
+    for (std::size_t i = 0; i < graph.degree(); ++i) {
+      steps.add(graph.degree());
+      const Id id = graph.neighbors.ids(row, i);
+      if (id == no_id) continue;
+      const std::span<const Id> theirs = graph.neighbors.ids.row(static_cast<std::size_t>(id));
+      if (std::ranges::find(theirs, static_cast<Id>(row)) != theirs.end())
+        is_mutual[row * graph.degree() + i] = true;
+    }
+  return is_mutual;
 }
 
 }  // namespace
@@ -50,16 +73,24 @@ RowGroups near_duplicates(const KnnGraph& graph, float distance) {
 
 RangeNeighbors mutual_neighbors(const KnnGraph& graph) {
   graph::check_edges("mutual_neighbors", graph);
+  const std::vector<bool> is_mutual = find_mutual(graph);
+  CancellableSteps steps;
+  std::size_t count = 0;
+  for (const bool is_one : is_mutual) {
+    steps.add(1);
+    count += is_one ? 1 : 0;
+  }
   RangeNeighbors mutual;
+  // Vectors that grow are copied, which cannot be cancelled.
   mutual.offsets.reserve(graph.rows() + 1);
+  mutual.ids.reserve(count);
+  mutual.distances.reserve(count);
   mutual.offsets.push_back(0);
   for (std::size_t row = 0; row < graph.rows(); ++row) {
+    steps.add(1 + graph.degree());
     for (std::size_t i = 0; i < graph.degree(); ++i) {
-      const Id id = graph.neighbors.ids(row, i);
-      if (id == no_id) continue;
-      const std::span<const Id> theirs = graph.neighbors.ids.row(static_cast<std::size_t>(id));
-      if (std::ranges::find(theirs, static_cast<Id>(row)) == theirs.end()) continue;
-      mutual.ids.push_back(id);
+      if (!is_mutual[row * graph.degree() + i]) continue;
+      mutual.ids.push_back(graph.neighbors.ids(row, i));
       mutual.distances.push_back(graph.neighbors.distances(row, i));
     }
     mutual.offsets.push_back(mutual.ids.size());

@@ -8,7 +8,9 @@
 #include <queue>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "core/cancellable.h"
 #include "core/check.h"
 #include "graph/use/edges.h"
 
@@ -23,9 +25,10 @@ constexpr Row unreached = std::numeric_limits<Row>::max();
 // The smallest bound on edge keys at which `to` is reachable; nullopt if it is not connected. Rows reachable
 // below the bound are visited at once, others wait in a heap until the bound rises to them.
 std::optional<float> least_level(const graph::UndirectedEdges& edges, std::size_t rows, Row from, Row to) {
-  std::vector<float> lowest(rows,
-                            std::nanf(""));  // smallest key to enter a waiting row; NaN: not waiting
-  std::vector<char> flooded(rows, 0);
+  // The smallest key to enter a waiting row; NaN: not waiting.
+  std::vector<float> lowest = filled_vector(rows, std::nanf(""));
+  std::vector<char> flooded = filled_vector<char>(rows, 0);
+  CancellableSteps steps;
   using Shore = std::pair<float, Row>;
   std::priority_queue<Shore, std::vector<Shore>, std::greater<>> shores;
   std::vector<Row> rising;
@@ -34,6 +37,7 @@ std::optional<float> least_level(const graph::UndirectedEdges& edges, std::size_
   while (!shores.empty()) {
     const auto [key, entry] = shores.top();
     shores.pop();
+    steps.add(1);
     if (flooded[entry] != 0) continue;
     level = std::max(level, key);
     flooded[entry] = 1;
@@ -42,6 +46,7 @@ std::optional<float> least_level(const graph::UndirectedEdges& edges, std::size_
       const Row row = rising.back();
       rising.pop_back();
       edges.visit(row, [&](Row other, float other_key) {
+        steps.add(1);
         if (flooded[other] != 0) return;
         if (other_key <= level) {
           flooded[other] = 1;
@@ -60,13 +65,15 @@ std::optional<float> least_level(const graph::UndirectedEdges& edges, std::size_
 // Number of edges of at most `level` from each row to `to`, up to that of `from`.
 std::vector<Row> steps_to(const graph::UndirectedEdges& edges, std::size_t rows, Row from, Row to,
                           float level) {
-  std::vector<Row> steps(rows, unreached);
+  std::vector<Row> steps = filled_vector(rows, unreached);
+  CancellableSteps visits;
   std::vector<Row> front = {to};
   steps[to] = 0;
   for (Row next = 1; steps[from] == unreached; ++next) {
     std::vector<Row> found;
     for (const Row row : front)
       edges.visit(row, [&](Row other, float key) {
+        visits.add(1);
         if (key > level || steps[other] != unreached) return;
         steps[other] = next;
         found.push_back(other);
@@ -97,10 +104,12 @@ std::optional<SmoothestPath> smoothest_path(const KnnGraph& graph, Id start, Id 
   const std::optional<float> level = least_level(edges, graph.rows(), row, last);
   if (!level) return std::nullopt;
   const std::vector<Row> steps = steps_to(edges, graph.rows(), row, last, *level);
+  CancellableSteps visits;
   while (row != last) {
     // The two directions of an edge may differ in graphs from other programs; the shorter one counts.
     std::pair<Row, float> best = {unreached, infinity};
     edges.visit(row, [&](Row other, float key) {
+      visits.add(1);
       if (key <= *level && steps[other] + 1 == steps[row]) best = std::min(best, {other, key});
     });
     row = best.first;

@@ -1,4 +1,4 @@
-// Edges that are added to a finished graph, beside its lists: these may be in files larger than memory.
+// Edges added to a finished graph, kept apart from its lists: these may be in files larger than memory.
 #pragma once
 
 #include <cstddef>

@@ -2,13 +2,13 @@
 // 0, then for each element its lists of higher levels.
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <vector>
 
 #include "backend/context_state.h"
 #include "core/check.h"
 #include "core/float_environment.h"
+#include "core/math/elementary.h"
 #include "graph_index/edges/build_edges.h"
 #include "graph_index/export/exported_graph.h"
 #include "graph_index/graph_index_state.h"
@@ -117,7 +117,7 @@ void export_hnswlib(const Context& context, const GraphIndex& index, const std::
   bytes.add(links);
   bytes.add(std::uint64_t{index.degree()});
   bytes.add(links);
-  bytes.add(1 / std::log(static_cast<double>(links)));
+  bytes.add(1 / natural_logarithm(static_cast<double>(links)));
   bytes.add(construction_breadth);
   std::vector<double> scratch;
   std::vector<float> vector(index.dim());

@@ -11,9 +11,6 @@
 namespace nearwise::graph_index {
 namespace {
 
-// Rows that are pruned at a time; bounds the memory of their candidates, up to degree^2 for each.
-constexpr std::size_t pruned_rows = 4096;
-
 Buffer<std::uint32_t> live_rows_by_id(const Context& context, const GraphRows& rows, const RowBits& live) {
   std::size_t count = 0;
   for (std::size_t row = 0; row < rows.count(); ++row) count += live.contains(row) ? 1 : 0;
@@ -85,9 +82,9 @@ SearchedGraph compacted(const Context& context, const std::shared_ptr<MemoryBudg
   GraphRows& rows = made.rows;
   rows = GraphRows::with_capacity(*budget, before.codec, before.vectors.type(), degree, order.size());
   rows.copy_behind(context, before, order.span());
-  for (std::size_t first = 0; first < order.size(); first += pruned_rows) {
+  for (std::size_t first = 0; first < order.size(); first += compacted_at_once) {
     context.state().cancel.check();
-    const std::size_t count = std::min(pruned_rows, order.size() - first);
+    const std::size_t count = std::min(compacted_at_once, order.size() - first);
     std::int32_t* const edges = rows.own_edges.data() + first * degree;
     edges_without_removed(context, before, live, order.span().subspan(first, count), edges);
     for (std::size_t i = 0; i < count * degree; ++i)

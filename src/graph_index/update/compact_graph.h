@@ -10,6 +10,9 @@
 
 namespace nearwise::graph_index {
 
+// Rows that are pruned at a time; bounds the memory of their candidates, up to degree^2 for each.
+inline constexpr std::size_t compacted_at_once = 4096;
+
 // Whether a change leaves removed rows out: from more than a quarter on. Searches become slower with
 // them, and edges lead to them.
 inline bool has_many_removed(std::size_t live, std::size_t rows) { return rows - live > rows / 4; }

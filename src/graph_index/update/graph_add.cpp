@@ -3,7 +3,9 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "core/lost_pages.h"
 #include "graph_index/edges/build_edges.h"
 #include "graph_index/graph_build.h"
+#include "graph_index/memory_needs.h"
 #include "graph_index/search_graph.h"
 #include "graph_index/update/compact_graph.h"
 #include "graph_index/update/graph_change.h"
@@ -24,6 +27,7 @@
 #include "ops/check_rows.h"
 #include "ops/finite_rows.h"
 #include "ops/gather_rows.h"
+#include "ops/memory_limit.h"
 
 namespace nearwise {
 namespace graph_index {
@@ -69,6 +73,45 @@ bool fits_codec(const Context& context, const ScalarCodec& codec, const RowsView
   return fits;
 }
 
+// Of the table of ids, in addition to the one there is.
+std::uint64_t table_bytes(const State& state, std::size_t added, Id next_id) {
+  if (state.table) return state.table->reserved_bytes(added, next_id);
+  return index::IdTable::bytes(state.graph.live_count() + added, next_id) + 2 * buffer_bytes(0, 1);
+}
+
+// Of a new graph of all vectors, in addition to the one there is.
+std::uint64_t rebuilding_bytes(const Context& context, const State& state, std::size_t all) {
+  const std::size_t row_bytes = state.dim * element_size(state.type);
+  const RowsView vectors(nullptr, state.type, all, state.dim, row_bytes);
+  constexpr Id some_id = 0;  // that there are ids
+  return buffer_bytes(all, sizeof(std::uint32_t) + sizeof(Id) + row_bytes) + 2 * buffer_bytes(0, 1) +
+         building_bytes(context, vectors,
+                        {.metric = state.metric, .degree = state.degree, .ids = std::span(&some_id, 1)}, {});
+}
+
+// Copies of what is given come first: where they do not fit, a limit is named that suffices for all,
+// whichever vectors take the place of others.
+void check_given(const char* operation, const Context& context, const State& state, const RowsView& rows,
+                 bool has_ids, Id next_id) {
+  const MemoryBudget& budget = *context.state().budget;
+  const std::uint64_t copies = buffer_bytes(rows.rows(), 2 * sizeof(Id)) + buffer_bytes(0, 1) +
+                               (has_ids ? buffer_bytes(rows.rows(), row_bytes_of(rows)) : 0);
+  if (copies <= budget.available()) return;
+  const GraphRows& before = state.graph.rows;
+  const std::size_t count = before.count() + rows.rows();
+  const std::size_t all = state.graph.live_count() + rows.rows();
+  const std::uint64_t replacing =
+      has_ids ? compacted_at_once * before.edges.cols() * before.edges.cols() * sizeof(std::uint32_t) : 0;
+  const std::uint64_t inserting =
+      table_bytes(state, rows.rows(), next_id) + capacity_bytes(before, count) + capacity_bytes(before, all) +
+      replacing +
+      std::max({inserting_bytes(context, before, count, batch_rows(all, rows.rows())),
+                compacting_bytes(context, before, state.graph.live_bits(), rows.rows()),
+                connecting_bytes(context, before, count)});
+  refuse_limit(operation, budget.limit(),
+               budget.used() + copies + std::max(inserting, rebuilding_bytes(context, state, all)));
+}
+
 // What add() and update() do, after the checks of arguments.
 class GraphAddition {
  public:
@@ -90,7 +133,9 @@ class GraphAddition {
   void run(const char* operation) {
     Stages stages(context_, "add");
     const bool doubles = added_ > kept_ || (kept_ < small_rows && passes_power_of_two_);
-    if (doubles || !fits_codec(context_, *graph_.rows.codec, given_.rows())) {
+    const bool rebuilds = doubles || !fits_codec(context_, *graph_.rows.codec, given_.rows());
+    check(operation, rebuilds);
+    if (rebuilds) {
       const auto rows = static_cast<double>(kept_ + added_);
       SearchedGraph fresh = rebuilt(operation, stages.next(rows, calibration_cost()));
       const std::optional<GraphCalibration> calibration = recalibrated(stages, fresh);
@@ -167,18 +212,47 @@ class GraphAddition {
                        {.metric = state_.metric, .degree = state_.degree, .ids = ids.span()});
   }
 
+  // What the change keeps, and all that it needs, by upper bounds.
+  void check(const char* operation, bool rebuilds) const {
+    if (!is_limited(context_, *state_.budget)) return;
+    const GraphRows& rows = graph_.rows;
+    const std::size_t all = kept_ + added_;
+    if (rebuilds) {
+      check_memory(operation, context_, *state_.budget, capacity_bytes(rows, all),
+                   rebuilding_bytes(context_, state_, all));
+      return;
+    }
+    const std::size_t count = rows.count() + added_;
+    std::uint64_t kept = table_bytes(state_, added_, given_.next_id());
+    std::uint64_t working = inserting_bytes(context_, rows, count, batch_rows(all, added_));
+    // Where there is room, a copy is made only if there is memory for it.
+    if (!fits_in_place()) {
+      kept += capacity_bytes(rows, count);
+      if (will_compact()) {
+        const std::shared_ptr<const AllowedRows> live = live_rows();
+        kept += capacity_bytes(rows, all);
+        working = std::max(working, compacting_bytes(context_, rows, live->bits(), added_));
+      } else if (will_connect()) {
+        working = std::max(working, connecting_bytes(context_, rows, count));
+      }
+    }
+    check_memory(operation, context_, *state_.budget, kept, kept + working);
+  }
+
+  bool will_compact() const { return has_many_removed(kept_ + added_, graph_.rows.count() + added_); }
+  bool will_connect() const {
+    return connected_share * (state_.unconnected + added_) >= kept_ + added_ ||
+           graph_.entries.view().rows.size() > 2 * max_leaves;
+  }
+  bool fits_in_place() const { return batch_rows(kept_, added_) == added_ && graph_.rows.has_room(added_); }
+
   void insert(Stages& stages) {
-    const std::size_t rows = graph_.rows.count();
-    const bool compacts = has_many_removed(kept_ + added_, rows + added_);
-    const bool connects = connected_share * (state_.unconnected + added_) >= kept_ + added_ ||
-                          graph_.entries.view().rows.size() > 2 * max_leaves;
-    const bool fits_in_place = batch_rows(kept_, added_) == added_ && graph_.rows.has_room(added_);
-    if (!fits_in_place || compacts || connects || calibrates()) try {
-        insert_into_copy(stages, compacts, connects);
+    if (!fits_in_place() || will_compact() || will_connect() || calibrates()) try {
+        insert_into_copy(stages, will_compact(), will_connect());
         return;
       } catch (const Error& error) {
         // Without memory for a copy, vectors that the spare memory has room for are added all the same.
-        if (error.code() != ErrorCode::out_of_memory || !fits_in_place) throw;
+        if (error.code() != ErrorCode::out_of_memory || !fits_in_place()) throw;
       }
     insert_in_place(stages.next(1, 0));
   }
@@ -356,6 +430,10 @@ std::size_t GraphIndex::add_all(const char* operation, const Context& context, c
   if (rows.rows() == 0) return 0;
   const DefaultFloatEnvironment environment;
   check_mapped(state.graph.rows.vectors);
+  const Id room = std::numeric_limits<Id>::max() - state.next_id;
+  graph_index::check_given(operation, context, state, rows, !ids.empty(),
+                           ids.empty() ? state.next_id + std::min(room, static_cast<Id>(rows.rows()))
+                                       : std::max(state.next_id, std::ranges::max(ids) + 1));
   const index::GivenRows given(operation, *context.state().budget, rows, ids, state.next_id,
                                {.on_duplicate = on_duplicate, .must_exist = must_exist},
                                [&](Id id) { return state.find(id).has_value(); });

@@ -10,8 +10,10 @@
 #include "core/fork.h"
 #include "core/lost_pages.h"
 #include "core/progress.h"
+#include "graph_index/memory_needs.h"
 #include "graph_index/update/compact_graph.h"
 #include "graph_index/update/graph_change.h"
+#include "ops/memory_limit.h"
 
 namespace nearwise {
 
@@ -83,6 +85,11 @@ void GraphIndex::compact(const Context& context) {
   const graph_index::SearchedGraph& graph = state.graph;
   if (!graph.live && !state.table && graph.rows.capacity <= graph.rows.count()) return;
   check_mapped(graph.rows.vectors);
+  if (is_limited(context, *state.budget)) {
+    const std::uint64_t kept = graph_index::capacity_bytes(graph.rows, graph.live_count());
+    check_memory("GraphIndex.compact", context, *state.budget, kept,
+                 kept + graph_index::compacting_bytes(context, graph.rows, graph.live_bits()));
+  }
   Stages stages(context, "compact");
   graph_index::SearchedGraph fresh =
       graph_index::compacted(stages.next(1, 0), state.budget, graph, graph.live_bits());

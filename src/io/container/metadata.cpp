@@ -96,11 +96,15 @@ std::map<std::string, std::string> flatten_metadata(const Json& metadata) {
   return flat;
 }
 
-std::uint64_t read_number(const nlohmann::json& metadata, const char* key, const std::string& source) {
+std::uint64_t read_number(const nlohmann::json& metadata, const char* key, const std::string& source,
+                          std::uint64_t most) {
   const auto found = metadata.find(key);
   if (found == metadata.end() || !found->is_number_unsigned())
     fail(ErrorCode::corrupt, "{}: metadata: a whole number '{}' expected", source, key);
-  return found->get<std::uint64_t>();
+  const auto number = found->get<std::uint64_t>();
+  if (number > most)
+    fail(ErrorCode::corrupt, "{}: metadata: {} of at most {} expected, {} found", source, key, most, number);
+  return number;
 }
 
 std::string read_text(const nlohmann::json& metadata, const char* key, const std::string& source) {
@@ -114,7 +118,7 @@ nlohmann::json encode(const RecallEstimate& recall) {
   return {{"value", recall.value}, {"low", recall.low}, {"high", recall.high}, {"rows", recall.rows}};
 }
 
-RecallEstimate decode_recall(const nlohmann::json& json) {
+RecallEstimate decode_recall(const nlohmann::json& json, std::uint64_t most_rows) {
   const auto share = [&](const char* key) {
     if (!json.at(key).is_number()) throw std::out_of_range("a number expected");
     return json.at(key).get<double>();
@@ -126,6 +130,9 @@ RecallEstimate decode_recall(const nlohmann::json& json) {
                                  .rows = json.at("rows").get<std::size_t>()};
   if (!(0 <= recall.low && recall.low <= recall.value && recall.value <= recall.high && recall.high <= 1))
     throw std::out_of_range("shares in the order low, value, high expected");
+  if (recall.rows > most_rows)
+    throw std::out_of_range(
+        fmt::format("a sample of at most {} rows expected, {} found", most_rows, recall.rows));
   return recall;
 }
 

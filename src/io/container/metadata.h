@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
@@ -25,13 +26,19 @@ nlohmann::json parse_metadata(std::span<const std::byte> bytes, const std::strin
 // The object `provenance` of texts. Throws Error(corrupt) where it is missing or something else.
 std::map<std::string, std::string> read_provenance(const nlohmann::json& metadata, const std::string& source);
 
-// A required key. Throw Error(corrupt) if it is missing or has another type.
-std::uint64_t read_number(const nlohmann::json& metadata, const char* key, const std::string& source);
+// Of a whole number that nothing else bounds: the largest that every language can read.
+inline constexpr std::uint64_t most_metadata_number = std::numeric_limits<std::int64_t>::max();
+
+// A required key. Throw Error(corrupt) if it is missing, has another type, or is larger than `most`. Without
+// `most`, callers check it by the shape of the file.
+std::uint64_t read_number(const nlohmann::json& metadata, const char* key, const std::string& source,
+                          std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
 std::string read_text(const nlohmann::json& metadata, const char* key, const std::string& source);
 
-// {"value", "low", "high", "rows"}. decode_recall throws nlohmann's exceptions or std::out_of_range.
+// {"value", "low", "high", "rows"}. decode_recall throws nlohmann's exceptions or std::out_of_range, also for
+// a sample of more than `most_rows`.
 nlohmann::json encode(const RecallEstimate& recall);
-RecallEstimate decode_recall(const nlohmann::json& json);
+RecallEstimate decode_recall(const nlohmann::json& json, std::uint64_t most_rows);
 
 // For people: nested keys joined by dots, strings as they are, other values as JSON.
 std::map<std::string, std::string> flatten_metadata(const nlohmann::json& metadata);

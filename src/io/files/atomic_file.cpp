@@ -20,6 +20,7 @@
 #include "core/progress.h"
 #include "io/files/file_calls.h"
 #include "io/files/file_error.h"
+#include "io/files/new_files.h"
 
 namespace nearwise {
 namespace {
@@ -152,7 +153,7 @@ AtomicFile::AtomicFile(const fs::path& path) : AtomicFile(path, State::open) {
       fail(ErrorCode::cannot_create, "create {}: expected a regular file or nothing, found a device or pipe",
            path.native());
     replaces_ = true;
-    kept_mode_ = status.st_mode & 0777;
+    kept_mode_ = permitted_mode(status.st_mode & 0777);
     kept_owner_ = status.st_uid;
     kept_group_ = status.st_gid;
   } else if (errno != ENOENT) {
@@ -176,7 +177,7 @@ void AtomicFile::create_temporary() {
   for (int i = 0; i < attempts; ++i) {
     fs::path candidate = temporary_name(target_);
     // A replacement stays private until it gets the permissions of what it replaces.
-    const mode_t mode = replaces_ ? kept_mode_ & 0600 : 0666;
+    const mode_t mode = replaces_ ? kept_mode_ & 0600 : permitted_mode(0666);
     file_ = retry_interrupted(
         [&] { return file_calls().open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode); });
     if (file_ != -1) {

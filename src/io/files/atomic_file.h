@@ -4,7 +4,8 @@
 // and the folder synced: at every moment the target is the complete old file or the complete new one. On any
 // failure, and when commit() is never reached, the temporary is removed. Temporaries of dead processes for
 // the same target are swept. A target that is a symbolic link stays one; permissions of a replaced file are
-// kept, and its owner and group where the process may set them. One thread at a time.
+// kept, and its owner and group where the process may set them; a NewFilesScope narrows the permissions. One
+// thread at a time.
 #pragma once
 
 #include <sys/types.h>

@@ -30,7 +30,7 @@ bool create_folder(const fs::path& folder, mode_t mode) {
 }
 
 // A folder that may not be listed was not made by this process. Many file systems cannot sync a folder, and
-// say so in several ways; a failing or full disk is an error.
+// report it by various errors; a failing or full disk is an error.
 void sync_folder(const fs::path& folder) {
   const FileCalls& calls = file_calls();
   const int file =

@@ -13,20 +13,24 @@ CachedNorms::CachedNorms(std::shared_ptr<MemoryBudget> budget, std::size_t lists
 
 CachedNorms::~CachedNorms() { budget_->give_back(reserved_bytes_); }
 
+std::uint64_t CachedNorms::bytes(std::size_t rows, std::size_t lists) {
+  // Each list also stores its smallest norm, and buffers are rounded up.
+  return rows * sizeof(float) + lists * std::uint64_t{128};
+}
+
 bool CachedNorms::reserve(std::size_t rows) {
   const NoFork whole;
   const std::lock_guard lock(mutex_);
-  // Each list also stores its smallest norm, and buffers are rounded up.
-  const std::uint64_t bytes = rows * sizeof(float) + kept_.size() * std::uint64_t{128};
-  if (bytes <= reserved_bytes_) return true;
-  const std::uint64_t more = bytes - reserved_bytes_;
+  const std::uint64_t wanted = bytes(rows, kept_.size());
+  if (wanted <= reserved_bytes_) return true;
+  const std::uint64_t more = wanted - reserved_bytes_;
   if (budget_->limit() != 0 && budget_->used() + more > budget_->limit() / 2) return false;
   try {
     budget_->take(more);
   } catch (const Error&) {  // taken by a concurrent call
     return false;
   }
-  reserved_bytes_ = bytes;
+  reserved_bytes_ = wanted;
   return true;
 }
 

@@ -40,6 +40,7 @@ class CachedNorms {
   CachedNorms(const CachedNorms&) = delete;
   CachedNorms& operator=(const CachedNorms&) = delete;
 
+  static std::uint64_t bytes(std::size_t rows, std::size_t lists);
   // Reserves memory for the norms of `rows` vectors in all; false if it does not fit.
   bool reserve(std::size_t rows);
   // Computes missing norms of these lists (no_id is skipped); requires reserve(). budget: for working memory.

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <numeric>
+#include <utility>
 
 #include "core/check.h"
 #include "core/checked.h"
@@ -10,6 +13,16 @@
 #include "core/lost_pages.h"
 
 namespace nearwise::ivf {
+namespace {
+
+std::size_t sum_of_largest(std::vector<std::size_t> numbers, std::size_t count) {
+  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(std::min(count, numbers.size()));
+  std::nth_element(numbers.begin(), middle, numbers.end(), std::greater<>());
+  return std::accumulate(numbers.begin(), middle, std::size_t{0});
+}
+
+}  // namespace
+
 InvertedLists::InvertedLists(std::shared_ptr<MemoryBudget> budget, std::size_t lists, std::size_t code_bytes,
                              std::size_t vector_bytes)
     : budget_(std::move(budget)),
@@ -68,6 +81,55 @@ void InvertedLists::reserve(std::size_t list, std::size_t more) {
   const std::size_t needed = checked_add(rows, more, "rows of a list");
   // Growth by half bounds the copying of many small batches.
   if (needed > lists_[list].capacity) grow(list, std::max(needed, rows + rows / 2));
+}
+
+std::uint64_t InvertedLists::grown_bytes(std::size_t capacity) const {
+  return buffer_bytes(capacity, code_bytes_) + buffer_bytes(capacity, sizeof(Id)) +
+         buffer_bytes(capacity, vector_bytes_);
+}
+
+std::uint64_t InvertedLists::reserved_bytes(std::span<const std::size_t> more) const {
+  std::uint64_t bytes = 0;
+  std::uint64_t replaced = 0;  // a list that is being copied
+  for (std::size_t list = 0; list < lists_.size(); ++list) {
+    const std::size_t rows = views_[list].rows;
+    const std::size_t capacity = lists_[list].capacity;
+    if (more[list] == 0 || rows + more[list] <= capacity) continue;
+    const std::uint64_t before = capacity == 0 ? 0 : grown_bytes(capacity);
+    bytes += grown_bytes(std::max(rows + more[list], rows + rows / 2)) - before;
+    replaced = std::max(replaced, before);
+  }
+  return bytes + replaced;
+}
+
+std::uint64_t InvertedLists::most_reserved_bytes(std::size_t more) const {
+  if (more == 0) return 0;
+  const std::size_t count = std::min(more, lists_.size());
+  const std::uint64_t entry_bytes = code_bytes_ + sizeof(Id) + vector_bytes_;
+  std::vector<std::size_t> grown;  // entries that each list grows by, without new ones
+  std::size_t replaced = 0;
+  for (std::size_t list = 0; list < lists_.size(); ++list) {
+    const std::size_t rows = views_[list].rows;
+    grown.push_back(rows + rows / 2 - std::min(rows + rows / 2, lists_[list].capacity));
+    replaced = std::max(replaced, lists_[list].capacity);
+  }
+  return (more + sum_of_largest(std::move(grown), count)) * entry_bytes + count * grown_bytes(0) +
+         grown_bytes(replaced);
+}
+
+std::uint64_t InvertedLists::most_owned_bytes(std::size_t count) const {
+  std::vector<std::size_t> borrowed;
+  for (std::size_t list = 0; list < lists_.size(); ++list)
+    borrowed.push_back(lists_[list].capacity == 0 ? views_[list].rows : 0);
+  const std::uint64_t entry_bytes = code_bytes_ + sizeof(Id) + vector_bytes_;
+  return sum_of_largest(std::move(borrowed), count) * entry_bytes +
+         std::min(count, lists_.size()) * grown_bytes(0);
+}
+
+std::size_t InvertedLists::most_rows(std::size_t count) const {
+  std::vector<std::size_t> rows;
+  for (const ListView& view : views_) rows.push_back(view.rows);
+  return sum_of_largest(std::move(rows), count);
 }
 
 void InvertedLists::append(std::size_t list, const ListView& rows) noexcept {

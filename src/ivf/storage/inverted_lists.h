@@ -35,11 +35,19 @@ class InvertedLists {
   // Reserves space for more[list] further entries in each list, so that append() cannot fail.
   void reserve(std::span<const std::size_t> more);
   void reserve(std::size_t list, std::size_t more);
+  // What reserve() takes of the budget, in addition to the lists: for these entries, or, at most, for `more`
+  // of any lists.
+  std::uint64_t reserved_bytes(std::span<const std::size_t> more) const;
+  std::uint64_t most_reserved_bytes(std::size_t more) const;
   void append(std::size_t list, const ListView& rows) noexcept;
   // Takes the last entries back.
   void shrink(std::size_t list, std::size_t less) noexcept;
   // Copies a borrowed list, so that remove() cannot fail.
   void own(std::size_t list);
+  // What that takes for any `count` of them, at most.
+  std::uint64_t most_owned_bytes(std::size_t count) const;
+  // Entries of any `count` lists, at most.
+  std::size_t most_rows(std::size_t count) const;
   // Removes the entries whose `drop` is not 0; entries past its end stay. Returns how many were removed.
   std::size_t remove(std::size_t list, std::span<const std::uint8_t> drop) noexcept;
   // Gives unused space back. If there is no memory for a copy, the list stays as it is.
@@ -55,6 +63,7 @@ class InvertedLists {
   };
 
   void grow(std::size_t list, std::size_t capacity);
+  std::uint64_t grown_bytes(std::size_t capacity) const;  // of a list
 
   std::shared_ptr<MemoryBudget> budget_;
   std::size_t code_bytes_;

@@ -89,8 +89,9 @@ LinkedFile open_linked_file(const LinkedFile& recorded, ElementType type, std::s
        recorded.bytes, recorded.checksum, found);
 }
 
-void check_file_rows(const std::byte* numbers, std::size_t count, std::size_t rows,
-                     const std::string& source) {
+std::uint64_t check_file_rows(const std::byte* numbers, std::size_t count, std::size_t rows,
+                              const std::string& source) {
+  std::uint64_t end = 0;
   for (std::size_t i = 0; i < count; ++i) {
     if (i % checked_numbers == 0) check_cancelled();
     std::uint32_t row = 0;
@@ -98,7 +99,9 @@ void check_file_rows(const std::byte* numbers, std::size_t count, std::size_t ro
     if (row >= rows)
       fail(ErrorCode::corrupt, "{}: vectors, row {}: row numbers below {} expected, {} found", source, i,
            rows, row);
+    end = std::max(end, row + std::uint64_t{1});
   }
+  return end;
 }
 
 }  // namespace nearwise::ivf

@@ -38,8 +38,9 @@ std::filesystem::path linked_path(const std::string& recorded, const std::filesy
 LinkedFile open_linked_file(const LinkedFile& recorded, ElementType type, std::size_t dim,
                             const std::filesystem::path& index_path, const std::string& source);
 
-// Throws Error(corrupt) unless all row numbers [count] are below `rows`.
-void check_file_rows(const std::byte* numbers, std::size_t count, std::size_t rows,
-                     const std::string& source);
+// Throws Error(corrupt) unless all row numbers [count] are below `rows`. Returns one above the largest; 0
+// without any.
+std::uint64_t check_file_rows(const std::byte* numbers, std::size_t count, std::size_t rows,
+                              const std::string& source);
 
 }  // namespace nearwise::ivf

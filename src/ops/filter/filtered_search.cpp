@@ -117,7 +117,7 @@ struct FilteredSearch {
 
   MemoryBudget& budget() const { return *context.state().budget; }
 
-  // The rows that fit in memory beside their packed form.
+  // The rows that fit in memory together with their packed form.
   std::size_t gathered_rows(std::size_t allowed) const {
     if (budget().limit() == 0) return allowed;
     const std::uint64_t bytes = row_bytes_of(base) + sizeof(std::uint32_t);

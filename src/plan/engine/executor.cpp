@@ -2,9 +2,7 @@
 // that finds an input damaged or lost has it made again.
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <exception>
-#include <numeric>
 #include <optional>
 #include <stop_token>
 #include <thread>
@@ -12,8 +10,10 @@
 #include <vector>
 
 #include "backend/context_state.h"
+#include "backend/stages.h"
 #include "core/check.h"
 #include "core/float_environment.h"
+#include "core/start_thread.h"
 #include "io/files/file_calls.h"
 #include "io/files/file_error.h"
 #include "nearwise/plan.h"
@@ -56,12 +56,36 @@ void check_input(const Plan::State& state, const Context& context, Ledger& ledge
   ledger.record_input(stamp);
 }
 
+// Expected durations, for the shares of progress.
+constexpr double seconds_of_any_task = 0.01;  // its file and its record are synced
+constexpr double written_bytes_per_second = 1e9;
+constexpr double verified_bytes_per_second = 2e9;
+
+double seconds_of(const Task& task) {
+  return seconds_of_any_task + task.planned.seconds +
+         static_cast<double>(task.planned.written_bytes) / written_bytes_per_second;
+}
+
+// For each task from `first` on: the expected seconds of all later ones. Those that are done, or not known to
+// be needed, take none; the last is not done.
+std::vector<double> seconds_after(const Plan::State& state, const Ledger& ledger, std::size_t first) {
+  const std::vector<Task>& tasks = state.tasks;
+  std::vector<double> after(tasks.size(), 0);
+  double sum = seconds_of(tasks.back());
+  for (std::size_t i = tasks.size() - 1; i-- > first;) {
+    after[i] = sum;
+    const bool is_decided = !tasks[i].needed || ledger.is_recorded(tasks[i].decided_by);
+    if (is_decided && ledger.status(tasks[i]) == Ledger::Status::to_do) sum += seconds_of(tasks[i]);
+  }
+  return after;
+}
+
 // Prefetches the input of the next task while the current one works.
 class ReadAhead {
  public:
   explicit ReadAhead(const Task* task) {
     if (task == nullptr || !task->read_ahead) return;
-    thread_ = std::jthread([this, task](const std::stop_token& stop) {
+    thread_ = start_thread("the one that reads ahead", [this, task](const std::stop_token& stop) {
       try {
         task->read_ahead(stop);
       } catch (const Error&) {
@@ -89,11 +113,17 @@ class Runner {
   using Report = std::function<void(const PlannedTask&, TaskOutcome)>;
 
   // on_repair: called for outputs that were made again.
-  Runner(const Plan::State& state, const Context& context, Ledger& ledger, Report on_repair = {})
-      : state_(state), context_(context), ledger_(ledger), on_repair_(std::move(on_repair)) {}
+  Runner(const Plan::State& state, const Context& context, Ledger& ledger, Stages& stages,
+         Report on_repair = {})
+      : state_(state),
+        context_(context),
+        ledger_(ledger),
+        stages_(stages),
+        on_repair_(std::move(on_repair)) {}
 
-  // next: the following task, whose input is prefetched.
-  TaskOutcome run(const Task& task, const Task* next = nullptr) {
+  // rest: the expected seconds of all later tasks. next: the following one, whose input is prefetched.
+  TaskOutcome run(const Task& task, double rest, const Task* next) {
+    rest_ = rest;
     const TaskOutcome outcome = run_if_due(task, next);
     // Not before: until then a file whose readers all seem done may be wanted for a repair.
     repairing_.reset();
@@ -121,15 +151,19 @@ class Runner {
   }
 
   TaskOutcome make(const Task& task, Reason reason, const Task* next = nullptr) {
+    const bool is_result = &task == &state_.tasks.back();
+    const double verified = is_result ? static_cast<double>(task.planned.written_bytes) : 0;
     for (int attempt = 1;; ++attempt) {
+      bool is_result_written = false;  // and then read: it may be damaged
       try {
         context_.state().cancel.check();
         const DefaultFloatEnvironment environment;
         const CancellationScope cancellation(context_);  // of files
         ReadAhead reading(next);
         const std::string stamp = plan::stamp_of(state_.vectors);
-        task.work(context_.without_progress());
+        task.work(stages_.next(seconds_of(task), rest_ + verified / verified_bytes_per_second));
         if (plan::stamp_of(state_.vectors) != stamp) check_changed_input(task);
+        is_result_written = is_result;
         ledger_.record(task);
         if (is_input(task)) ledger_.record_input(stamp);
         reading.finish();
@@ -139,7 +173,11 @@ class Runner {
         // A worker presumed dead may have finished the task in the meantime, after which its inputs or its
         // output may have been deleted.
         if (reason == Reason::to_do && is_done_by_now(task)) return TaskOutcome::done_before;
-        if (attempt == max_attempts || !repair_inputs(task)) throw;
+        if (attempt == max_attempts) throw;
+        stages_.abandon();
+        rest_ += seconds_of(task);  // after the repairs it runs again
+        if (!is_result_written && !repair_inputs(task)) throw;
+        rest_ -= seconds_of(task);
       }
     }
   }
@@ -191,7 +229,9 @@ class Runner {
   const Plan::State& state_;
   const Context& context_;
   Ledger& ledger_;
+  Stages& stages_;
   Report on_repair_;
+  double rest_ = 0;  // expected seconds of the tasks after the one at work
   std::vector<const Task*> repaired_;
   std::optional<FileLock> repairing_;
 };
@@ -215,9 +255,11 @@ TaskOutcome Plan::run_task(const Context& context, std::string_view task) const 
   const Task& wanted = state_->graph->find(task);
   Ledger ledger(*state_);
   check_input(*state_, context, ledger);
-  const TaskOutcome outcome = Runner(*state_, context, ledger).run(wanted);
+  Stages stages(context, "plan");
+  const TaskOutcome outcome = Runner(*state_, context, ledger, stages).run(wanted, 0, nullptr);
   // Reads the records again: the last reader of a temporary output deletes it.
   if (outcome != TaskOutcome::not_needed) Ledger(*state_).remove_consumed(wanted);
+  stages.finish();
   return outcome;
 }
 
@@ -234,26 +276,19 @@ void Plan::run(const Context& context,
     if (on_task) on_task(state_->planned.back(), TaskOutcome::done_before);
     return;
   }
-  // Milliseconds. Tasks that are done count as nothing, so that the time left follows from the others.
-  std::vector<std::uint64_t> weights;
-  for (const Task& task : state_->tasks) {
-    const bool is_due = !task.planned.if_needed && ledger.status(task) == Ledger::Status::to_do;
-    weights.push_back(is_due ? static_cast<std::uint64_t>(std::ceil(task.planned.seconds * 1000)) + 1 : 0);
-  }
-  const std::uint64_t total = std::accumulate(weights.begin(), weights.end(), std::uint64_t{0});
-  const Context::State& state = context.state();
-  ProgressMeter progress(state.options.progress, state.clock, "plan", total);
-  Runner runner(*state_, context, ledger, on_task);
-  for (std::size_t i = 0; i < state_->tasks.size(); ++i) {
-    const Task& task = state_->tasks[i];
-    const TaskOutcome outcome =
-        runner.run(task, i + 1 < state_->tasks.size() ? &state_->tasks[i + 1] : nullptr);
-    ledger.remove_consumed(task);
-    if (on_task) on_task(task.planned, outcome);
-    progress.add(weights[i]);
+  const std::vector<Task>& tasks = state_->tasks;
+  std::vector<double> rest = seconds_after(*state_, ledger, 0);
+  Stages stages(context, "plan");
+  Runner runner(*state_, context, ledger, stages, on_task);
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    // Where a pass begins, it is decided whether it is needed.
+    if (i != 0 && tasks[i].decided_by != tasks[i - 1].decided_by) rest = seconds_after(*state_, ledger, i);
+    const TaskOutcome outcome = runner.run(tasks[i], rest[i], i + 1 < tasks.size() ? &tasks[i + 1] : nullptr);
+    ledger.remove_consumed(tasks[i]);
+    if (on_task) on_task(tasks[i].planned, outcome);
   }
   sweep_temporaries(*state_);
-  progress.finish();
+  stages.finish();
 }
 
 std::uint64_t Plan::remove_work() const {

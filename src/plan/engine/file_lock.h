@@ -14,11 +14,15 @@ class FileLock {
     shared,       // fails if there is an exclusive holder
   };
 
-  // Creates the file if missing and leaves it. Throws Error(cannot_create) if another process holds the lock.
+  // Creates the file if missing, within the NewFilesScope, and leaves it. Throws Error(cannot_create) if
+  // another process holds the lock.
   FileLock(const std::filesystem::path& path, Mode mode);
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
+
+  // Creates the file without a lock. Throws Error(cannot_create).
+  static void create(const std::filesystem::path& path);
 
  private:
   int file_ = -1;

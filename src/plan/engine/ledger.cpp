@@ -69,7 +69,9 @@ Ledger::Ledger(const Plan::State& state) : state_(state), plan_(checksum_of(stat
         other = "it has other vectors or options";
       }
     } catch (const Json::exception& error) {
-      fail(ErrorCode::corrupt, "{}: {}", manifest.path().native(), error.what());
+      fail(ErrorCode::corrupt,
+           "{0}: a record is not one of a plan ({1}): delete {0}, after which all tasks run again",
+           manifest.path().native(), error.what());
     }
   }
   // Lines of another plan may be in a damaged manifest. Without any of this plan, the folder is not its own.
@@ -189,9 +191,11 @@ void Ledger::record_input(const std::string& stamp) {
 }
 
 void Ledger::record(const Task& task) {
+  const bool is_result = &task == &state_.tasks.back();
+  const ContainerReader reader = ContainerReader::open(task.output);
+  if (is_result) reader.verify();
   const Manifest manifest = begun_manifest();
-  const Record record = {.inputs = inputs_of(task),
-                         .output = fingerprint_of(ContainerReader::open(task.output))};
+  const Record record = {.inputs = inputs_of(task), .output = fingerprint_of(reader)};
   // Readers of the earlier output are no longer done.
   if (const auto before = records_.find(task.planned.name);
       before != records_.end() && before->second.output != record.output)
@@ -201,7 +205,7 @@ void Ledger::record(const Task& task) {
                    {"inputs", to_text(record.inputs)},
                    {"output", to_text(record.output)}});
   records_.insert_or_assign(task.planned.name, record);
-  if (&task == &state_.tasks.back()) result_is_intact_ = false;
+  if (is_result) result_is_intact_ = true;
 }
 
 }  // namespace nearwise::plan

@@ -28,7 +28,7 @@ class Ledger {
   bool is_intact(const Task& task) const { return has_output(task, Check::every_block); }
   // Throws Error(invalid_argument) naming a task that must run first.
   void require_inputs(const Task& task) const;
-  // Records that the output is present.
+  // Records that the output is present. Reads all of the plan's result. Throws Error(corrupt | not_found).
   void record(const Task& task);
   // The stamp (plan_input.h) of the vector file when it was last verified as a whole; empty if never.
   const std::string& input_stamp() const { return input_stamp_; }

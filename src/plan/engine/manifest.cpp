@@ -130,6 +130,7 @@ void Manifest::sync() const {
 }
 
 void Manifest::append(const Json& record) const {
+  const NewFilesScope new_files(permitted_);
   const FileLock lock(std::filesystem::path(path_) += ".lock", FileLock::Mode::wait);
   const Content content = content_of(path_, Records::counted);
   const std::string text = record.dump();

@@ -8,15 +8,21 @@
 // Several processes may append concurrently; each locks a file next to the manifest.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
+
+#include "io/files/new_files.h"
 
 namespace nearwise::plan {
 
 class Manifest {
  public:
-  explicit Manifest(std::filesystem::path path) : path_(std::move(path)) {}
+  // permitted: permissions that the file may have, before the umask.
+  explicit Manifest(std::filesystem::path path, mode_t permitted = all_permissions)
+      : path_(std::move(path)), permitted_(permitted) {}
 
   // The records whose checksums fit. Empty if there is no file.
   std::vector<nlohmann::json> read() const;
@@ -31,6 +37,7 @@ class Manifest {
 
  private:
   std::filesystem::path path_;
+  mode_t permitted_;
 };
 
 }  // namespace nearwise::plan

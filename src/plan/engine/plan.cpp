@@ -8,6 +8,7 @@
 #include "core/check.h"
 #include "io/container/container_reader.h"
 #include "io/files/little_endian.h"
+#include "io/files/new_files.h"
 #include "plan/engine/disk_space.h"
 #include "plan/engine/plan_state.h"
 
@@ -87,6 +88,13 @@ GraphPlanMethod parse_graph_plan_method(std::string_view text) {
 }
 
 Plan::Plan(std::unique_ptr<State> state) : state_(std::move(state)) {
+  // Work files hold copies of vectors; the result is a file like any other.
+  for (plan::Task& task : state_->tasks)
+    if (task.output != state_->output)
+      task.work = [&permitted = state_->permitted, work = std::move(task.work)](const Context& context) {
+        const NewFilesScope new_files(permitted);
+        work(context);
+      };
   for (const plan::Task& task : state_->tasks) state_->planned.push_back(task.planned);
   state_->graph.emplace(state_->tasks);
 }

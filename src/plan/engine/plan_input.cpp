@@ -77,9 +77,13 @@ void write_checksums(const Context& context, const PlanFiles& files, const std::
   const VectorFile file = VectorFile::open(files.vectors);
   const RowsView rows = file.rows();
   check_shape(files, planned, rows);
-  Buffer<std::uint64_t> checksums(*context.state().budget, pieces_of(rows));
-  for_each_piece(context, 0, checksums.size(),
-                 [&](std::size_t piece) { checksums[piece] = checksum_of(rows, piece); });
+  const Context::State& state = context.state();
+  Buffer<std::uint64_t> checksums(*state.budget, pieces_of(rows));
+  ProgressMeter progress(state.options.progress, state.clock, "plan_input", checksums.size());
+  for_each_piece(context, 0, checksums.size(), [&](std::size_t piece) {
+    checksums[piece] = checksum_of(rows, piece);
+    progress.add(1);
+  });
   ContainerWriter writer(file_of(files), "plan_input");
   writer.write_metadata({{"shape", shape_of(rows)}});
   writer.write_section("checksums", MatrixView<const std::uint64_t>(checksums.data(), checksums.size(), 1));

@@ -1,6 +1,9 @@
 // The state of a Plan: its tasks with their work, and the work folder.
 #pragma once
 
+#include <sys/types.h>
+
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -8,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "io/files/new_files.h"
 #include "nearwise/plan.h"
 #include "nearwise/plan_join.h"
 #include "plan/engine/manifest.h"
@@ -41,8 +45,12 @@ class Plan::State {
   // Derived from `tasks` by the constructor of Plan:
   std::vector<PlannedTask> planned;
   std::optional<plan::TaskGraph> graph;
+  // Permissions that files in the folder may have: set by make_work_folder, before any is made.
+  mutable std::atomic<mode_t> permitted = all_permissions;
 
-  plan::Manifest manifest() const { return plan::Manifest(folder / "manifest"); }
+  plan::Manifest manifest() const { return plan::Manifest(folder / "manifest", permitted); }
+  // Held by those who run tasks.
+  std::filesystem::path lock() const { return folder / "lock"; }
   // The output's own path, without links.
   std::filesystem::path published() const {
     return std::filesystem::weakly_canonical(std::filesystem::absolute(output));

@@ -22,7 +22,7 @@ void assign_block(const Context& context, const GraphWork& work, std::size_t pas
   const std::size_t overlap = trained.rule.overlap;
   MemoryBudget& budget = *context.state().budget;
   Buffer<std::uint32_t> partitions(budget, rows.rows() * overlap);
-  graph::PartitionSearch(context.without_progress(), trained.centroids, trained.super_partitions,
+  graph::PartitionSearch(context, trained.centroids, trained.super_partitions,
                          graph::partition_metric(work.options.metric))
       .find(rows, trained.rule, partitions.span());
   // From here on partitions are numbered by their place in the order of groups.

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/context_state.h"
+#include "backend/stages.h"
 #include "graph/recall_sample.h"
 #include "io/container/container_writer.h"
 #include "plan/graph/group_rows.h"
@@ -26,8 +27,8 @@ void run_nn_descent(const Context& context, const RowsView& rows, const GraphWor
   if (nearest_rows == 0 || rows.rows() < 2) return;
   const graph::Tuning& tuning = work.shape.tuning;
   const double target = 1 - group_slack * (1 - work.options.target_recall);
-  const graph::RecallSample sample(context, rows, work.options.degree, work.options.metric, tuning.measured,
-                                   nearest_rows);
+  const graph::RecallSample sample(context.without_progress(), rows, work.options.degree, work.options.metric,
+                                   tuning.measured, nearest_rows);
   double before = builder.recall(sample).value;
   for (std::size_t round = 0; round < tuning.rounds && before < target; ++round) {
     builder.descend(context);
@@ -69,16 +70,21 @@ void build_group(const Context& context, const GraphWork& work, std::size_t pass
   const bool is_enough = TrainedPartitions(work, pass).is_enough;
   GroupRows batches(context, work, pass, group);
   ContainerWriter writer(work.file_of(build_name(pass, group)), "graph_group");
+  Stages stages(context, "plan_graph");
   std::size_t count = 0;
   for (; batches.next(); ++count) {
+    const auto members = static_cast<double>(batches.pieces().members.size());
+    // NN-Descent takes about as long as all comparisons within partitions.
+    const double descent = is_enough ? 0 : members;
+    const double rest = static_cast<double>(batches.rest()) * (is_enough ? 1 : 2);
     const Buffer<std::byte> gathered = batches.gather();
     const RowsView rows(gathered.data(), work.shape.type, batches.rows().size(), work.shape.dim,
                         work.shape.row_bytes());
     const Reservation result(*context.state().budget,
                              rows.rows() * options.degree * (sizeof(Id) + sizeof(float)));
     graph::Builder builder(context, rows, options, work.shape.tuning);
-    builder.join(context, batches.pieces());
-    if (!is_enough) run_nn_descent(context, rows, work, batches.nearest_rows(), builder);
+    builder.join(stages.next(members, descent + rest), batches.pieces());
+    if (!is_enough) run_nn_descent(stages.next(descent, rest), rows, work, batches.nearest_rows(), builder);
     write(context, writer, count, batches, builder.finish());
   }
   writer.write_metadata({{"batches", count}});

@@ -165,7 +165,7 @@ GraphReport Plan::report() const {
   const ContainerReader reader = ContainerReader::open(state_->output);
   reader.expect(graph::container_kind, {"metadata", "ids", "distances"});
   try {
-    return graph::decode_report(reader.metadata());
+    return graph::decode_report(reader.metadata(), reader.section("ids").info().rows);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {

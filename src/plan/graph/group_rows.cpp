@@ -136,6 +136,12 @@ bool GroupRows::take_piece() {
   return true;
 }
 
+std::size_t GroupRows::rest() const {
+  std::size_t members = piece_.size();
+  for (const Part& part : parts_) members += part.partitions.size() - part.next;
+  return members;
+}
+
 bool GroupRows::next() {
   count_ = 0;
   ends_.clear();

@@ -35,6 +35,8 @@ class GroupRows {
   std::size_t nearest_rows() const { return nearest_rows_; }
   // [rows, row_bytes] vectors by place. Throws Error(corrupt).
   Buffer<std::byte> gather() const;
+  // Members of the group's partitions that no batch has read yet.
+  std::size_t rest() const;
   // Places sorted by row number.
   std::span<const std::uint32_t> by_row() const { return by_row_.span().first(count_); }
   Groups pieces() const {

@@ -24,7 +24,7 @@ constexpr std::size_t short_rows = 1024;
 class MergingBlock {
  public:
   MergingBlock(const Context& context, const GraphWork& work, std::size_t block)
-      : context_(context),
+      : context_(context.without_progress()),
         work_(work),
         first_row_(work.shape.first_row(block)),
         rows_(work.shape.rows_of(block)),

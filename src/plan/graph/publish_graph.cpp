@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "backend/context_state.h"
 #include "core/check.h"
 #include "graph/metadata.h"
 #include "io/container/container_reader.h"
@@ -69,11 +70,11 @@ void measure_graph(const Context& context, const GraphWork& work, std::size_t pa
 
 GraphRound measured_round(const GraphWork& work, std::size_t pass) {
   const ContainerReader reader = ContainerReader::open(work.file_of(measure_name(pass)));
+  const std::uint64_t updates = count_in(reader, "updates", most_updates(work, work.shape.rows));
   const nlohmann::json metadata = reader.metadata();
   try {
-    return {.round = pass,
-            .updates = metadata.at("updates").get<std::uint64_t>(),
-            .recall = decode_recall(metadata.at("recall"))};
+    return {
+        .round = pass, .updates = updates, .recall = decode_recall(metadata.at("recall"), work.shape.rows)};
   } catch (const std::exception& error) {
     fail(ErrorCode::corrupt, "{}: metadata: {}", reader.source(), error.what());
   }
@@ -98,16 +99,20 @@ void publish_graph(const Context& context, const GraphWork& work) {
   const std::vector<MergedBlock> blocks = all_neighbors(work, last);
   ContainerWriter writer(work.files.output, std::string(graph::container_kind));
   writer.write_metadata(graph::encode_metadata(work.options.metric, report, work.options.provenance));
+  const Context::State& state = context.state();
+  ProgressMeter progress(state.options.progress, state.clock, "plan_graph", 2 * blocks.size());
   writer.begin_section("ids", container::Element::i64, {.columns = work.options.degree});
   for (const MergedBlock& block : blocks) {
-    context.state().cancel.check();
+    state.cancel.check();
     write_ids(writer, block.ids);
+    progress.add(1);
   }
   writer.begin_section("distances", container::Element::f32, {.columns = work.options.degree});
   for (const MergedBlock& block : blocks) {
-    context.state().cancel.check();
+    state.cancel.check();
     writer.append(
         std::as_bytes(std::span(block.distances.data(), block.distances.rows() * work.options.degree)));
+    progress.add(1);
   }
   writer.commit();
 }

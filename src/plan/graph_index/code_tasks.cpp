@@ -24,10 +24,12 @@ void write_rows(const Context& context, ContainerWriter& writer, const char* nam
   const std::size_t part = std::min(rows, std::max<std::size_t>(1, written_bytes / row_bytes));
   Buffer<std::uint8_t> bytes(*context.state().budget, part * row_bytes);
   writer.begin_section(name, container::Element::u8, {.columns = row_bytes});
+  ProgressMeter progress(context.state().options.progress, context.state().clock, "plan_graph_index", rows);
   for (std::size_t first = 0; first < rows; first += part) {
     const std::size_t count = std::min(part, rows - first);
     make(first, count, bytes.data());
     writer.append(std::as_bytes(bytes.span().first(count * row_bytes)));
+    progress.add(count);
   }
 }
 

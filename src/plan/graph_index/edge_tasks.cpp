@@ -116,10 +116,13 @@ void prune_block(const Context& context, const GraphIndexWork& work, std::size_t
       if (i >= lists.size()) return first + i - lists.size();
       return lists[i] == no_edge ? first : static_cast<std::size_t>(lists[i]);
     });
+    ProgressMeter progress(context.state().options.progress, context.state().clock, "plan_graph_index",
+                           count);
     graph_index::prune_block(context, codes,
                              {.first_row = first,
                               .lists = {lists.data(), count, length},
-                              .edges = {made.data(), count, work.degree()}});
+                              .edges = {made.data(), count, work.degree()}},
+                             &progress);
   }
   std::vector<std::uint64_t> ends(work.blocks() + 1, 0);
   for_each_edge(context, edges,
@@ -160,6 +163,7 @@ void link_block(const Context& context, const GraphIndexWork& work, std::size_t 
   writer.write_metadata(nlohmann::json::object());
   writer.begin_section("edges", container::Element::i32, {.columns = degree});
   const Codes input(context, work);
+  ProgressMeter progress(context.state().options.progress, context.state().clock, "plan_graph_index", count);
   // All rows at once, unless very many edges lead to them.
   const std::uint64_t room = std::uint64_t{2} * degree * work.block_rows;
   for (std::size_t begin = 0; begin < count;) {
@@ -189,7 +193,8 @@ void link_block(const Context& context, const GraphIndexWork& work, std::size_t 
                               .lists = some,
                               .offsets = own.span(),
                               .sources = sources.span(),
-                              .edges = {edges.data(), rows, degree}});
+                              .edges = {edges.data(), rows, degree}},
+                             &progress);
     writer.append(std::as_bytes(edges.span()));
     begin = end;
   }

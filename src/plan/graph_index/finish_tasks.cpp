@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/context_state.h"
+#include "backend/stages.h"
 #include "core/check.h"
 #include "graph_index/edges/build_edges.h"
 #include "graph_index/graph_build.h"
@@ -117,6 +118,8 @@ void join_edges(const Context& context, const GraphIndexWork& work) {
   ContainerWriter writer(work.file_of(edges_name), "graph_edges");
   writer.write_metadata(nlohmann::json::object());
   writer.begin_section("edges", container::Element::i32, {.columns = degree});
+  ProgressMeter progress(context.state().options.progress, context.state().clock, "plan_graph_index",
+                         work.rows);
   for (std::size_t block = 0; block < work.blocks(); ++block)
     for (std::size_t first = 0; first < work.rows_of(block); first += part) {
       context.state().cancel.check();
@@ -125,6 +128,7 @@ void join_edges(const Context& context, const GraphIndexWork& work) {
       for (std::size_t row = 0; row < count; ++row)
         added.put(work.first_row(block) + first + row, edges.span().subspan(row * degree, degree));
       writer.append(std::as_bytes(edges.span().first(count * degree)));
+      progress.add(count);
     }
   writer.commit();
 }
@@ -156,7 +160,10 @@ void finish_graph_index(const Context& context, const GraphIndexWork& work) {
                      ? RowsView(rows.codes.data(), work.type, work.rows, work.dim, rows.codes.cols())
                      : vectors;
   graph.entries = graph_index::read_entries(entries, rows.codes);
-  GraphIndex index = graph_index::index_of_graph(context, std::move(graph), work.options.calibration);
+  // A tenth is left for writing the index.
+  Stages stages(context, "plan_graph_index");
+  GraphIndex index =
+      graph_index::index_of_graph(stages.next(9, 1), std::move(graph), work.options.calibration);
   std::map<std::string, std::string> provenance = index.provenance();
   provenance.insert(work.options.provenance.begin(), work.options.provenance.end());
   index.set_provenance(std::move(provenance));

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "backend/stages.h"
+#include "ivf/ivf_state.h"
 #include "nearwise/ivf.h"
 
 namespace nearwise::plan {
@@ -36,7 +38,12 @@ void finish_index(const Context& context, const IndexWork& work) {
   const PlanInput input = work.input(context);
   Ivf index = load_ivf(context, work.file_of(gather_name));
   // A single vector has no neighbours.
-  if (index.size() >= 2) index.calibrate(context, input.all(), work.options.calibration);
+  // A tenth is left for writing the index.
+  Stages stages(context, "plan_index");
+  // The plan has counted the memory (index_shape.h).
+  if (index.size() >= 2)
+    IvfInternals::calibrate(index, stages.next(9, 1), input.all(), work.options.calibration,
+                            MemoryCheck::by_caller);
   std::map<std::string, std::string> provenance = index.provenance();
   provenance.insert(work.options.provenance.begin(), work.options.provenance.end());
   index.set_provenance(std::move(provenance));

@@ -12,6 +12,7 @@
 #include "core/check.h"
 #include "core/checked.h"
 #include "core/progress.h"
+#include "io/container/metadata.h"
 #include "nearwise/vector_file.h"
 #include "plan/tasks/partial_neighbors.h"
 #include "plan/tasks/write_rows.h"
@@ -118,7 +119,7 @@ AssignedGroup::AssignedGroup(const Context& context, const JoinWork& work, JoinC
     context.state().cancel.check();
     readers_.push_back(ContainerReader::open(work.file_of(assign_join_name(block))));
     const ContainerReader& reader = readers_.back();
-    const std::uint64_t parts = count_in(reader, "parts");
+    const std::uint64_t parts = count_in(reader, "parts", reader.sections().size());
     for (std::uint64_t number = 0; number < parts; ++number) {
       Part part;
       const SectionView rows = reader.section(part_section("rows", number));
@@ -216,6 +217,12 @@ FoundPairs::FoundPairs(const JoinWork& work, std::size_t group)
   if (pairs.element != container::Element::u32 || pairs.columns != 3 || ends_.rows() % work.blocks() != 0)
     fail(ErrorCode::corrupt, "{}: runs of pairs of {} blocks expected", reader_.source(), work.blocks());
   check_ends(reader_, ends_, ends_.rows(), pairs.rows);
+  // Every vector is in every partition at most, and compared there with all.
+  const std::uint64_t most_stored =
+      bounded_product<std::uint64_t>(work.rows, work.partitions.count, most_metadata_number);
+  stored_ = count_in(reader_, "stored", most_stored);
+  compared_ = count_in(reader_, "compared",
+                       bounded_product<std::uint64_t>(most_stored, work.rows, most_metadata_number));
 }
 
 void FoundPairs::for_each(const JoinWork& work, std::size_t block, RowRange rows, const Visit& visit) const {
@@ -241,8 +248,5 @@ void FoundPairs::for_each(const JoinWork& work, std::size_t block, RowRange rows
     }
   }
 }
-
-std::uint64_t FoundPairs::stored() const { return count_in(reader_, "stored"); }
-std::uint64_t FoundPairs::compared() const { return count_in(reader_, "compared"); }
 
 }  // namespace nearwise::plan

@@ -132,12 +132,15 @@ class FoundPairs {
   // order of its pairs, by which calls for a part find theirs. Throws Error(corrupt).
   void for_each(const JoinWork& work, std::size_t block, RowRange rows, const Visit& visit) const;
 
-  std::uint64_t stored() const;
-  std::uint64_t compared() const;
+  // Of commit().
+  std::uint64_t stored() const { return stored_; }
+  std::uint64_t compared() const { return compared_; }
 
  private:
   ContainerReader reader_;
   MatrixView<const std::uint64_t> ends_;
+  std::uint64_t stored_ = 0;
+  std::uint64_t compared_ = 0;
 };
 
 }  // namespace nearwise::plan

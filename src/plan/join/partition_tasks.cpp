@@ -87,7 +87,7 @@ class PartitionJoin {
     });
   }
 
-  const Context& context_;
+  const Context context_;
   const JoinWork& work_;
   const RowsView like_;  // of this shape
   PairRuns& runs_;
@@ -130,8 +130,14 @@ void assign_join(const Context& context, const JoinWork& work, std::size_t block
   const PartitionReach reach(work.metric, work.threshold, rows.dim());
   AssignmentWriter writer(context, work, rows, range.first, trained.centroids.rows(),
                           work.file_of(assign_join_name(block)));
+  ProgressMeter progress(context.state().options.progress, context.state().clock, work.operation(),
+                         rows.rows());
   MemberSearch(context, trained.centroids, reach, work.partitions.piece, trained.between)
-      .search(rows, range.first, [&](std::span<const PartitionMember> members) { writer.add(members); });
+      .search(rows, range.first, [&](std::span<const PartitionMember> members) {
+        writer.add(members);
+        const auto copies = std::ranges::count_if(members, &PartitionMember::is_copy);
+        progress.add(members.size() - static_cast<std::size_t>(copies));
+      });
   writer.commit();
 }
 
@@ -141,9 +147,15 @@ void compare_partitions(const Context& context, const JoinWork& work, std::size_
   const AssignedGroup vectors(context, work, partitions, trained.centroids.rows());
   const VectorFile file = VectorFile::open(work.files.vectors);
   PairRuns runs(context, work, work.file_of(compare_name(group)));
-  PartitionJoin joining(context, work, file.rows(), runs);
+  PartitionJoin joining(context.without_progress(), work, file.rows(), runs);
+  std::uint64_t homes = 0;
   for (std::size_t partition = partitions.first; partition < partitions.end; ++partition)
+    homes += vectors.homes(partition);
+  ProgressMeter progress(context.state().options.progress, context.state().clock, work.operation(), homes);
+  for (std::size_t partition = partitions.first; partition < partitions.end; ++partition) {
     joining.join(vectors.of(partition), vectors.homes(partition));
+    progress.add(vectors.homes(partition));
+  }
   runs.commit(vectors.stored(), joining.compared());
 }
 

@@ -18,7 +18,8 @@ struct LaterRows {
 
 // visit(rows of a block, their pairs): of joins with the block itself and later ones, or of all partitions.
 template <typename Visit>
-void for_each_joined_block(const Context& context, const JoinWork& work, const Visit& visit) {
+void for_each_joined_block(const Context& context, const JoinWork& work, ProgressMeter& progress,
+                           const Visit& visit) {
   for (std::size_t block = 0; block < work.blocks(); ++block) {
     context.state().cancel.check();
     const RowRange rows = work.block(block);
@@ -30,14 +31,18 @@ void for_each_joined_block(const Context& context, const JoinWork& work, const V
         files.push_back({{work.file_of(join_name(block, other)), rows.count}, work.block(other)});
     }
     visit(rows, files);
+    progress.add(1);
   }
 }
 
 }  // namespace
 
 void publish_pairs(const Context& context, const JoinWork& work) {
+  // Counts, ids and distances.
+  ProgressMeter progress(context.state().options.progress, context.state().clock, work.operation(),
+                         3 * work.blocks());
   const auto add_counts = [&](const auto& add) {
-    for_each_joined_block(context, work, [&](RowRange rows, const std::vector<LaterRows>& files) {
+    for_each_joined_block(context, work, progress, [&](RowRange rows, const std::vector<LaterRows>& files) {
       for (std::size_t row = 0; row < rows.count; ++row) {
         std::size_t count = 0;
         for (const LaterRows& file : files) count += file.lists.count(row);
@@ -46,7 +51,7 @@ void publish_pairs(const Context& context, const JoinWork& work) {
     });
   };
   const auto add_pairs = [&](const auto& add) {
-    for_each_joined_block(context, work, [&](RowRange rows, const std::vector<LaterRows>& files) {
+    for_each_joined_block(context, work, progress, [&](RowRange rows, const std::vector<LaterRows>& files) {
       for (std::size_t row = 0; row < rows.count; ++row)
         for (const auto& [lists, range] : files) {
           const std::size_t least = std::max(range.first, rows.first + row + 1);

@@ -62,8 +62,9 @@ Neighbors find(const Context& context, const Pair& pair, const RowsView& rows) {
     }
   };
   const MergedBlock& larger = left_rows <= rows.rows() - left_rows ? right : left;
-  const graph::Sides sides = {
-      .left_rows = left_rows, .initial = initial, .is_exact = count_in(larger.reader, "exact_rows") != 0};
+  const graph::Sides sides = {.left_rows = left_rows,
+                              .initial = initial,
+                              .is_exact = count_in(larger.reader, "exact_rows", larger.ids.rows()) != 0};
   return graph::merge_sides("plan_graph", context, rows, sides, shard_options(work),
                             pair_tuning(work.options))
       .neighbors;

@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "backend/context_state.h"
 #include "ops/gather_rows.h"
 #include "plan/partition/exact_sample.h"
 #include "plan/tasks/partial_neighbors.h"
@@ -14,7 +15,7 @@ namespace {
 // On the synthetic set (1M x 128) a recall of 0.955 takes 2.1 partitions per row at a reach of 1.4, and 2.9
 // at a reach that excludes none.
 constexpr std::array<std::optional<double>, reach_count> reaches = {
-    1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.4, 1.45, 1.5, 1.55, 1.6, 1.7, 1.8, 1.9, 2.0, 2.25, 2.5, 3.0};
+    1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.4, 1.45, 1.5, 1.55, 1.6, 1.7, 1.8, 1.9, 2.0, 2.25, 2.5, max_reach};
 
 // nearest: the partitions of the sampled row at row `first`, then those of its exact neighbours.
 void set_overlaps(graph::OverlapChoice& choice, std::size_t index, std::size_t max_overlap, Metric metric,
@@ -37,6 +38,8 @@ void predict_from_partitions(const Context& context, const GraphWork& work, cons
                              graph::OverlapChoice& choice) {
   const std::size_t list = sample.degree() + 1;  // the row itself first
   const std::size_t most = std::min(GraphShape::predicted_rows(work.options.degree), sample.size());
+  ProgressMeter progress(context.state().options.progress, context.state().clock, "plan_graph",
+                         sample.size());
   for (std::size_t first = 0; first < sample.size(); first += most) {
     const std::size_t count = std::min(most, sample.size() - first);
     const auto row_at = [&](std::size_t i) {
@@ -50,6 +53,7 @@ void predict_from_partitions(const Context& context, const GraphWork& work, cons
     for (std::size_t i = 0; i < count; ++i)
       set_overlaps(choice, first + i, work.shape.overlap, search.metric(), sample.degree(), nearest,
                    i * list);
+    progress.add(count);
   }
 }
 

@@ -12,8 +12,9 @@ namespace nearwise::plan {
 // super-partitions.
 inline constexpr double cut_slack = 0.05;
 
-// The number of reaches tried.
+// The number of reaches tried, and the largest.
 inline constexpr std::size_t reach_count = 18;
+inline constexpr double max_reach = 3.0;
 
 // Counts neighbours that earlier passes have found.
 graph::ChosenOverlap choose_overlap(const Context& context, const GraphWork& work, std::size_t pass,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/context_state.h"
+#include "backend/stages.h"
 #include "plan/partition/train_centroids.h"
 
 namespace nearwise::plan {
@@ -50,20 +51,27 @@ void estimate_cost(const GraphWork& work, Trial& trial) {
 Trial make_trial(const Context& context, const GraphWork& work, std::size_t pass, const RowsView& sample,
                  const RowsView& size_sample, std::size_t count) {
   const Metric metric = graph::partition_metric(work.options.metric);
+  // In rows that are searched; training takes about a tenth of the searches.
+  const auto predicted = static_cast<double>(work.shape.measured_rows * (work.options.degree + 1));
+  const auto sampled = static_cast<double>(size_sample.rows());
+  Stages stages(context, "plan_graph");
   Trial trial;
   ChosenPartitions& partitions = trial.partitions;
-  partitions.centroids = train_centroids(context, metric, sample, count);
+  partitions.centroids =
+      train_centroids(stages.next((predicted + sampled) / 10, predicted + sampled), metric, sample, count);
   if (work.shape.has_super_partitions(count))
-    partitions.super_partitions =
-        graph::SuperPartitions::make(context, partitions.centroids, sample, work.shape.overlap, metric);
+    partitions.super_partitions = graph::SuperPartitions::make(
+        context.without_progress(), partitions.centroids, sample, work.shape.overlap, metric);
   else
     partitions.super_partitions.centroids = Matrix<float>(0, work.shape.dim);
-  const graph::PartitionSearch search(context.without_progress(), partitions.centroids,
-                                      partitions.super_partitions.view(), metric);
-  partitions.overlap = choose_overlap(context, work, pass, search);
+  const auto search_with = [&](const Context& own) {
+    return graph::PartitionSearch(own, partitions.centroids, partitions.super_partitions.view(), metric);
+  };
+  partitions.overlap =
+      choose_overlap(stages.next(predicted, sampled), work, pass, search_with(context.without_progress()));
   const graph::OverlapRule& rule = partitions.overlap.rule;
   partitions.sampled = Buffer<std::uint32_t>(*context.state().budget, size_sample.rows() * rule.overlap);
-  search.find(size_sample, rule, partitions.sampled.span());
+  search_with(stages.next(sampled, 0)).find(size_sample, rule, partitions.sampled.span());
   estimate_cost(work, trial);
   return trial;
 }
@@ -73,13 +81,20 @@ Trial make_trial(const Context& context, const GraphWork& work, std::size_t pass
 // Tries the largest partitions first, which train fastest, and doubles their number while the cost falls.
 ChosenPartitions choose_partitions(const Context& context, const GraphWork& work, std::size_t pass,
                                    const RowsView& sample, const RowsView& size_sample) {
+  const std::size_t most = work.shape.partitions;
+  Stages stages(context, "plan_graph");
+  const auto make = [&](std::size_t partitions, double rest) {
+    const Context own = stages.next(static_cast<double>(partitions), partitions < most ? rest : 0);
+    return make_trial(own, work, pass, sample, size_sample, partitions);
+  };
   std::size_t count = work.shape.min_partitions;
-  Trial best = make_trial(context, work, pass, sample, size_sample, count);
+  // After the second, of about twice the cost, most have no further trial.
+  Trial best = make(count, 2 * static_cast<double>(count));
   double cost = best.cost;
   bool falls = true;
-  while (count < work.shape.partitions && (falls || !best.is_sufficient())) {
-    count = std::min(2 * count, work.shape.partitions);
-    Trial next = make_trial(context, work, pass, sample, size_sample, count);
+  while (count < most && (falls || !best.is_sufficient())) {
+    count = std::min(2 * count, most);
+    Trial next = make(count, static_cast<double>(count));
     falls = next.cost < std::exchange(cost, next.cost);
     if (next.is_better_than(best)) best = std::move(next);
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "plan/partition/choose_overlap.h"
 
 namespace nearwise::plan {
 namespace {
@@ -47,6 +48,9 @@ TrainedPartitions::TrainedPartitions(const GraphWork& work, std::size_t pass)
   } catch (const nlohmann::json::exception& error) {
     fail(ErrorCode::corrupt, "{}: metadata: {}", reader.source(), error.what());
   }
+  if (!(*rule.reach >= 1 && *rule.reach <= max_reach))
+    fail(ErrorCode::corrupt, "{}: metadata: a reach of 1 to {} expected, {} found", reader.source(),
+         max_reach, *rule.reach);
   if (rule.overlap < 1 || rule.overlap > work.shape.overlap || centroids.rows() < work.shape.min_partitions ||
       centroids.rows() > work.shape.partitions || order.rows() != centroids.rows() ||
       group_ends.rows() != work.shape.groups)

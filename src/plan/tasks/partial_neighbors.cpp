@@ -6,15 +6,27 @@
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "core/checked.h"
 #include "core/distance.h"
+#include "io/container/metadata.h"
 
 namespace nearwise::plan {
 
-std::uint64_t count_in(const ContainerReader& reader, const std::string& key) {
+std::uint64_t count_in(const ContainerReader& reader, const std::string& key, std::uint64_t most) {
   const nlohmann::json metadata = reader.metadata();
   if (!metadata.contains(key) || !metadata.at(key).is_number_unsigned())
     fail(ErrorCode::corrupt, "{}: metadata: expected an unsigned integer '{}'", reader.source(), key);
-  return metadata.at(key).get<std::uint64_t>();
+  const auto count = metadata.at(key).get<std::uint64_t>();
+  if (count > most)
+    fail(ErrorCode::corrupt, "{}: metadata: '{}' of at most {} expected, {} found", reader.source(), key,
+         most, count);
+  return count;
+}
+
+std::uint64_t most_updates(const GraphWork& work, std::size_t rows) {
+  const std::size_t degree = std::min(work.options.degree, work.shape.rows);
+  return bounded_product<std::uint64_t>(bounded_product<std::uint64_t>(rows, degree, most_metadata_number), 2,
+                                        most_metadata_number);
 }
 
 namespace {
@@ -39,7 +51,7 @@ PartialNeighbors::PartialNeighbors(const GraphWork& work, std::size_t pass, std:
   for (std::size_t group = 0; group < work.shape.groups; ++group) {
     readers_.push_back(ContainerReader::open(work.file_of(build_name(pass, group))));
     const ContainerReader& reader = readers_.back();
-    const std::uint64_t batches = count_in(reader, "batches");
+    const std::uint64_t batches = count_in(reader, "batches", reader.sections().size());
     for (std::uint64_t batch = 0; batch < batches; ++batch) {
       const auto section = [&](const char* name) {
         return reader.section(fmt::format("{}_{}", name, batch));
@@ -101,7 +113,7 @@ MergedBlock::MergedBlock(const GraphWork& work, std::size_t block, const std::st
     : reader(ContainerReader::open(work.file_of(task))),
       ids(reader.section(prefix + "ids").rows<std::uint32_t>()),
       distances(reader.section(prefix + "distances").rows<float>()),
-      updates(count_in(reader, prefix + "updates")) {
+      updates(count_in(reader, prefix + "updates", most_updates(work, work.shape.rows_of(block)))) {
   check_lists(reader, ids, distances, work.shape.rows_of(block), work);
 }
 

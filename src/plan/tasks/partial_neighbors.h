@@ -32,8 +32,10 @@ class PartialNeighbors {
   std::vector<Run> runs_;
 };
 
-// An unsigned integer in the metadata. Throws Error(corrupt).
-std::uint64_t count_in(const ContainerReader& reader, const std::string& key);
+// An unsigned integer of at most `most` in the metadata. Throws Error(corrupt).
+std::uint64_t count_in(const ContainerReader& reader, const std::string& key, std::uint64_t most);
+// List entries that a pass may add to these rows: `merge` completes short lists, which counts them once more.
+std::uint64_t most_updates(const GraphWork& work, std::size_t rows);
 
 // Appends a stored list; no_row ends it.
 void append_entries(Metric metric, std::span<const std::uint32_t> ids, std::span<const float> distances,

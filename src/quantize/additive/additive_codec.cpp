@@ -29,6 +29,9 @@ class AdditiveCodec final : public Codec {
     encode_additive_rows("add", context, residuals.view(), {dim_, codebooks(), codewords_},
                          {.iterations = encode_iterations_}, codes, &progress);
   }
+  std::uint64_t encode_bytes(const Context& context) const override {
+    return additive_encode_bytes("add", context, {dim_, codebooks(), codewords_});
+  }
   double encode_cost(std::size_t rows) const override {
     return additive_encode_cost(rows, dim_, codebooks(), encode_iterations_);
   }

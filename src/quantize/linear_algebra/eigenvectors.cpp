@@ -82,7 +82,7 @@ class Rotations {
 class TridiagonalIteration {
  public:
   TridiagonalIteration(Tridiagonal& matrix, Rotations& rotations)
-      : diagonal_(matrix.diagonal), beside_(matrix.beside), rotations_(rotations) {}
+      : diagonal_(matrix.diagonal), off_diagonal_(matrix.off_diagonal), rotations_(rotations) {}
 
   void run() {
     for (std::size_t first = 0; first < diagonal_.size(); ++first) {
@@ -103,32 +103,32 @@ class TridiagonalIteration {
     constexpr double floor = epsilon * 0x1p-20;
     std::size_t end = first;
     while (end + 1 < diagonal_.size() &&
-           std::abs(beside_[end]) >
+           std::abs(off_diagonal_[end]) >
                epsilon / 2 * (std::abs(diagonal_[end]) + std::abs(diagonal_[end + 1])) + floor)
       ++end;
-    if (end + 1 < diagonal_.size()) beside_[end] = 0;
+    if (end + 1 < diagonal_.size()) off_diagonal_[end] = 0;
     return end;
   }
 
   void sweep(std::size_t first, std::size_t end) {
     rotations_.begin_sweep(end);
-    const double half = (diagonal_[first + 1] - diagonal_[first]) / (2 * beside_[first]);
+    const double half = (diagonal_[first + 1] - diagonal_[first]) / (2 * off_diagonal_[first]);
     const double root = std::sqrt(half * half + 1);
-    const double shift = diagonal_[first] - beside_[first] / (half < 0 ? half - root : half + root);
+    const double shift = diagonal_[first] - off_diagonal_[first] / (half < 0 ? half - root : half + root);
     // The current rotation: its angle, the shift it moves along the diagonal, and the bulge outside the band.
     double cosine = 1;
     double sine = 1;
     double moved = 0;
     double bulge = diagonal_[end] - shift;
     for (std::size_t i = end; i-- > first;) {
-      const double outside = sine * beside_[i];
-      const double inside = cosine * beside_[i];
+      const double outside = sine * off_diagonal_[i];
+      const double inside = cosine * off_diagonal_[i];
       const double length = std::sqrt(outside * outside + bulge * bulge);
-      beside_[i + 1] = length;
+      off_diagonal_[i + 1] = length;
       if (length == 0) {
         // The block splits here.
         diagonal_[i + 1] -= moved;
-        beside_[end] = 0;
+        off_diagonal_[end] = 0;
         rotations_.end_sweep();
         return;
       }
@@ -142,13 +142,13 @@ class TridiagonalIteration {
       rotations_.add({cosine, sine});
     }
     diagonal_[first] -= moved;
-    beside_[first] = bulge;
-    beside_[end] = 0;
+    off_diagonal_[first] = bulge;
+    off_diagonal_[end] = 0;
     rotations_.end_sweep();
   }
 
   std::vector<double>& diagonal_;
-  std::vector<double>& beside_;
+  std::vector<double>& off_diagonal_;
   Rotations& rotations_;
 };
 

@@ -71,13 +71,13 @@ Tridiagonal reduce_to_tridiagonal(const Context& context, std::span<double> matr
     const std::size_t first = k + 1;
     const std::size_t count = n - first;
     const double norm = std::sqrt(dot(row + first, row + first, count));
-    out.beside[k] = norm < negligible ? 0 : row[first];
+    out.off_diagonal[k] = norm < negligible ? 0 : row[first];
     // No reflection is needed for the last element, or if all others are zero.
     if (norm >= negligible && std::any_of(row + first + 1, row + n, [](double x) { return x != 0; })) {
       // Reflected to -sign(x) * norm, to avoid cancellation.
       out.scales[k] = 1 / (norm * (norm + std::abs(row[first])));
-      out.beside[k] = row[first] < 0 ? norm : -norm;
-      row[first] -= out.beside[k];
+      out.off_diagonal[k] = row[first] < 0 ? norm : -norm;
+      row[first] -= out.off_diagonal[k];
     }
     std::copy(row + first, row + n, vector.begin() + static_cast<std::ptrdiff_t>(first));
     update_and_multiply(context, matrix, n, first, pending, vector, products);

@@ -12,9 +12,9 @@
 namespace nearwise::quantize {
 
 struct Tridiagonal {
-  std::vector<double> diagonal;  // [n]
-  std::vector<double> beside;    // [n] element i is at (i, i + 1) and (i + 1, i); the last one is 0
-  std::vector<double> scales;    // [n] of the reflections I - scale v v'; 0: none
+  std::vector<double> diagonal;      // [n]
+  std::vector<double> off_diagonal;  // [n] element i is at (i, i + 1) and (i + 1, i); the last one is 0
+  std::vector<double> scales;        // [n] of the reflections I - scale v v'; 0: none
 };
 
 // matrix: [n, n], elements at most 1 in magnitude. Vector v of reflection k is left in elements k + 1 ... of

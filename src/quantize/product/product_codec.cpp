@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "quantize/codec.h"
+#include "quantize/product/coding.h"
 
 namespace nearwise::quantize {
 namespace {
@@ -30,6 +31,10 @@ class ProductCodec final : public Codec {
               const MatrixView<std::uint8_t>& codes) const override {
     const Matrix<std::uint8_t> encoded = quantizer_.encode(context, residuals);
     std::memcpy(codes.data(), encoded.data(), codes.rows() * codes.cols());
+  }
+  std::uint64_t encode_bytes(const Context& context) const override {
+    return quantize::encode_bytes(
+        "add", context, {quantizer_.dim(), quantizer_.parts(), quantizer_.bits(), quantizer_.codebooks()});
   }
   double encode_cost(std::size_t rows) const override {
     return product_encode_cost(rows, quantizer_.parts(), quantizer_.bits(), quantizer_.dim());

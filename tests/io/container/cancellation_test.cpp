@@ -33,6 +33,7 @@ TEST(CancellationScope, StopsFunctionsOnFiles) {
   const SavedNeighbors saved = neighbors_of(100'000);
   save(saved, folder / "saved.nw");
   write_neighbors(folder / "saved.npy", saved.neighbors);
+  write_neighbors(folder / "saved.bin", saved.neighbors);
   const Context cancelled = Context::cpu();
   cancelled.cancel();
   {
@@ -42,6 +43,8 @@ TEST(CancellationScope, StopsFunctionsOnFiles) {
     EXPECT_ERROR(load_neighbors(folder / "saved.nw"), cancelled, "cancelled");
     EXPECT_ERROR(verify(folder / "saved.nw"), cancelled, "cancelled");
     EXPECT_ERROR(write_neighbors(folder / "new.npy", saved.neighbors), cancelled, "cancelled");
+    EXPECT_ERROR(read_neighbors(folder / "saved.npy"), cancelled, "cancelled");
+    EXPECT_ERROR(read_neighbors(folder / "saved.bin"), cancelled, "cancelled");
     {
       const CancellationScope inner(Context::cpu());
       EXPECT_EQ(load_neighbors(folder / "saved.nw").neighbors.ids.rows(), 100'000U);
@@ -50,7 +53,7 @@ TEST(CancellationScope, StopsFunctionsOnFiles) {
   }
   std::vector<std::string> names = folder.names();
   std::ranges::sort(names);
-  EXPECT_EQ(names, (std::vector<std::string>{"saved.npy", "saved.nw"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"saved.bin", "saved.npy", "saved.nw"}));
   EXPECT_EQ(load_neighbors(folder / "saved.nw").neighbors.ids(99'999, 3), 399'999);
 }
 

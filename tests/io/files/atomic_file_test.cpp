@@ -12,6 +12,7 @@
 
 #include "io/expect_error.h"
 #include "io/failing_calls.h"
+#include "io/files/new_files.h"
 #include "io/temporary_folder.h"
 
 namespace nearwise {
@@ -142,6 +143,30 @@ TEST(AtomicFile, KeepsPermissionsAndLinks) {
   replace(folder / "dangling", "made");
   EXPECT_TRUE(fs::is_symlink(folder / "dangling"));
   EXPECT_EQ(text_of(folder / "later"), "made");
+}
+
+TEST(AtomicFile, AScopeLimitsThePermissions) {
+  const TemporaryFolder folder;
+  const auto mode = [&](const std::string& name) { return fs::status(folder / name).permissions(); };
+  replace(folder / "a", "old");
+  replace(folder / "b", "old");
+  fs::permissions(folder / "a", fs::perms(0644));
+  {
+    const NewFilesScope none(0);
+    const NewFilesScope closed(0700);
+    replace(folder / "a", "new");
+    replace(folder / "made", "new");
+    const AtomicFile temporary(folder / "b");
+    for (const std::string& name : folder.names()) {
+      if (name.ends_with(".tmp")) {
+        EXPECT_EQ(mode(name), fs::perms(0600));
+      }
+    }
+  }
+  EXPECT_EQ(mode("a"), fs::perms(0600));
+  EXPECT_EQ(mode("made"), fs::perms(0600));
+  replace(folder / "after", "new");
+  EXPECT_EQ(mode("after"), mode("b"));
 }
 
 TEST(AtomicFile, KeepsOwnerAndGroupWherePermitted) {

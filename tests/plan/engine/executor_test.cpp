@@ -1,11 +1,13 @@
 // What runs tasks, whatever they do: here they write a few bytes. Who reads ahead, who works on the same, and
 // what is removed.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <fstream>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,50 +18,17 @@
 #include <vector>
 
 #include "io/container/container_reader.h"
-#include "io/container/container_writer.h"
 #include "io/expect_error.h"
 #include "io/failing_calls.h"
 #include "io/temporary_folder.h"
+#include "plan/engine/executor_fixture.h"
 #include "plan/engine/plan_state.h"
+#include "support/sanitizers.h"
 
 namespace nearwise {
 namespace {
 
-using testing_io::TemporaryFolder;
 namespace fs = std::filesystem;
-
-void write(const fs::path& path, const std::string& text) {
-  ContainerWriter writer(path, "test");
-  writer.write_metadata({{"text", text}});
-  writer.commit();
-}
-
-Context context() { return Context::cpu({.threads = 2, .seed = 7}); }
-
-class ExecutorThreads : public ::testing::Test {
- protected:
-  plan::Task task(const std::string& name, std::vector<std::string> after = {}) const {
-    plan::Task task;
-    task.planned.name = name;
-    task.planned.after = std::move(after);
-    task.output = work / (name + ".nw");
-    task.work = [name, output = task.output](const Context&) { write(output, name); };
-    return task;
-  }
-  // The last one publishes.
-  Plan plan(std::vector<plan::Task> tasks) const {
-    auto state = std::make_unique<Plan::State>();
-    state->identity = {{"kind", "test"}};
-    state->folder = work;
-    state->output = tasks.back().output;
-    state->seed = 7;
-    state->tasks = std::move(tasks);
-    return Plan(std::move(state));
-  }
-
-  const TemporaryFolder folder;
-  const fs::path work = folder / "work";
-};
 
 // Would end the whole process, if a thread let it out.
 TEST_F(ExecutorThreads, WhatReadingAheadThrowsArrives) {
@@ -71,6 +40,34 @@ TEST_F(ExecutorThreads, WhatReadingAheadThrowsArrives) {
   EXPECT_TRUE(plan.is_done("first"));
   plan.run(context());
   EXPECT_TRUE(plan.is_done("second"));
+}
+
+using ExecutorDeathTest = ExecutorThreads;
+
+// Would catch: a std::system_error that leaves Plan::run, or a run that goes on without reading ahead.
+TEST_F(ExecutorDeathTest, ReadingAheadThatCannotBeginIsAnError) {
+  if (support::is_sanitized()) GTEST_SKIP() << "sanitizers need address space";
+  plan::Task last = task("last", {"second"});
+  last.read_ahead = [](const std::stop_token&) {};
+  const Plan plan = this->plan({task("first"), task("second", {"first"}), last});
+  // After the first task, memory for the stack of a thread is refused.
+  const auto run = [&] {
+    try {
+      plan.run(Context::cpu({.threads = 1, .seed = 7}), [](const PlannedTask&, TaskOutcome) {
+        const rlimit none = {.rlim_cur = 0, .rlim_max = 0};
+        setrlimit(RLIMIT_AS, &none);
+      });
+    } catch (const Error& error) {
+      std::fputs(error.what(), stderr);
+      std::error_code ignored;
+      fs::remove_all(work.parent_path(), ignored);  // of the process that ends here
+      std::_Exit(error.code() == ErrorCode::out_of_memory ? 42 : 2);
+    }
+    std::_Exit(1);
+  };
+  // In a new process, without stacks of earlier threads.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(run(), testing::ExitedWithCode(42), "refused to start the one that reads ahead");
 }
 
 // The file is for another task, which reports it, or has it made again.
@@ -290,47 +287,6 @@ TEST_F(ExecutorThreads, AnEarlierResultMakesNoRoom) {
   EXPECT_ERROR(plan.check_disk(), cannot_create, "are needed");
 }
 
-// Tasks that read their inputs, and what is done about damaged ones.
-class ExecutorRepairs : public ExecutorThreads {
- protected:
-  // Its output holds its own name and the text of its inputs.
-  plan::Task reader(const std::string& name, std::vector<std::string> after = {}, bool is_temporary = false) {
-    plan::Task made = task(name, std::move(after));
-    made.is_temporary = is_temporary;
-    made.work = [this, name, output = made.output, inputs = made.planned.after](const Context&) {
-      ++runs[name];
-      std::string text = name;
-      for (const std::string& input : inputs)
-        text += "(" + ContainerReader::open(work / (input + ".nw")).metadata().at("text").get<std::string>() +
-                ")";
-      write(output, text);
-    };
-    return made;
-  }
-  // Flips a bit of the metadata section: header and table stay valid.
-  void damage(const std::string& name) const {
-    const fs::path path = work / (name + ".nw");
-    const std::uint64_t offset = ContainerReader::open(path).section("metadata").info().offset;
-    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekg(static_cast<std::streamoff>(offset) + 3);
-    const char byte = static_cast<char>(file.get() ^ 4);
-    file.seekp(static_cast<std::streamoff>(offset) + 3);
-    file.put(byte);
-  }
-  std::vector<std::string> run(const Plan& plan) const {
-    std::vector<std::string> outcomes;
-    plan.run(context(), [&](const PlannedTask& task, TaskOutcome outcome) {
-      outcomes.push_back(task.name + " " + std::string(name(outcome)));
-    });
-    return outcomes;
-  }
-  std::string text(const std::string& name) const {
-    return ContainerReader::open(work / (name + ".nw")).metadata().at("text").get<std::string>();
-  }
-
-  std::map<std::string, int> runs;
-};
-
 TEST_F(ExecutorRepairs, ADamagedInputIsMadeAgain) {
   const Plan plan = this->plan({reader("a"), reader("b", {"a"}), reader("last", {"b"})});
   plan.run_task(context(), "a");
@@ -409,6 +365,43 @@ TEST_F(ExecutorRepairs, DamageThatComesBackEndsTheRun) {
   };
   EXPECT_ERROR(run(plan({bad, reader("last", {"bad"})})), corrupt, "bad.nw");
   EXPECT_EQ(runs["bad"], 3);
+}
+
+// Would catch: a result that is called done by its header alone.
+TEST_F(ExecutorRepairs, AResultIsReadBeforeItIsCalledDone) {
+  int damaged = 1;  // attempts whose output is
+  plan::Task last = reader("last", {"a"});
+  last.work = [&, make = last.work](const Context& own) {
+    make(own);
+    if (runs["last"] <= damaged) damage("last");
+  };
+  const Plan plan = this->plan({reader("a"), last});
+  EXPECT_EQ(run(plan), (std::vector<std::string>{"a done", "last done"}));
+  EXPECT_EQ(text("last"), "last(a)");
+  EXPECT_EQ(runs, (std::map<std::string, int>{{"a", 1}, {"last", 2}}));
+  EXPECT_TRUE(plan.is_done("last"));
+  // The same for the task alone, and where no attempt succeeds.
+  fs::remove(last.output);
+  runs.clear();
+  EXPECT_EQ(plan.run_task(context(), "last"), TaskOutcome::done);
+  EXPECT_EQ(text("last"), "last(a)");
+  fs::remove_all(work);
+  runs.clear();
+  damaged = 100;
+  EXPECT_ERROR(run(plan), corrupt, "last.nw");
+  EXPECT_EQ(runs, (std::map<std::string, int>{{"a", 1}, {"last", 3}}));
+  EXPECT_FALSE(plan.is_done("last"));
+}
+
+// Its checksum is right, so that it was written so.
+TEST_F(ExecutorRepairs, AManifestOfOtherRecordsSaysWhatToDelete) {
+  const Plan plan = this->plan({reader("a"), reader("last", {"a"})});
+  run(plan);
+  const fs::path manifest = work / "manifest";
+  plan::Manifest(manifest).append({{"task", "a"}});
+  EXPECT_ERROR(run(plan), corrupt, "delete " + manifest.string());
+  fs::remove(manifest);
+  EXPECT_EQ(run(plan), (std::vector<std::string>{"a done", "last done"}));
 }
 
 TEST_F(ExecutorRepairs, ADamagedManifestCostsTheTasksOfItsLines) {

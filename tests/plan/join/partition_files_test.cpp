@@ -60,7 +60,7 @@ class DamagedJoinFiles : public JoinPlanTest {
     ContainerWriter writer(work.file_of(compare_name(0)), "join_found");
     writer.write_section("pairs", MatrixView<const std::uint32_t>(pairs));
     writer.write_section("ends", MatrixView<const std::uint64_t>(pair_ends));
-    writer.write_metadata({{"stored", 1}, {"compared", 1}});
+    writer.write_metadata({{"stored", stored_vectors}, {"compared", compared_pairs}});
     writer.commit();
     const auto read = [&] {
       const FoundPairs found(work, 0);
@@ -74,6 +74,8 @@ class DamagedJoinFiles : public JoinPlanTest {
   std::size_t all = 0;
   JoinCentroids::Range partitions;
   int parts = 1;
+  std::uint64_t stored_vectors = 1;
+  std::uint64_t compared_pairs = 1;
   Matrix<std::uint64_t> ends;
   Matrix<std::uint32_t> rows;
   Matrix<std::uint8_t> vectors;
@@ -101,6 +103,21 @@ TEST_F(DamagedJoinFiles, FewerVectorsThanRows) {
 TEST_F(DamagedJoinFiles, PartThatIsMissing) {
   parts = 2;
   expect_assignment_refused("_1");
+}
+TEST_F(DamagedJoinFiles, MorePartsThanSections) {
+  parts = 5;
+  expect_assignment_refused("'parts' of at most 4 expected, 5 found");
+}
+// Every vector in every partition.
+TEST_F(DamagedJoinFiles, MoreVectorsStoredThanInAllPartitions) {
+  const std::uint64_t most = 60 * work.partitions.count;
+  stored_vectors = most + 1;
+  expect_pairs_refused(fmt::format("'stored' of at most {} expected", most));
+}
+TEST_F(DamagedJoinFiles, MorePairsComparedThanThereAre) {
+  const std::uint64_t most = 60 * 60 * work.partitions.count;
+  compared_pairs = most + 1;
+  expect_pairs_refused(fmt::format("'compared' of at most {} expected", most));
 }
 TEST_F(DamagedJoinFiles, PairOfARowOfAnotherBlock) {
   pairs(0, 0) = 59;

@@ -113,6 +113,12 @@ TEST_F(DamagedPartitions, RuleThatIsNoNumber) {
   metadata["reach"] = "far";
   expect_refused("metadata");
 }
+TEST_F(DamagedPartitions, ReachThatNoTrainingChooses) {
+  for (const double reach : {0.5, 3.001, 1e300}) {
+    metadata["reach"] = reach;
+    expect_refused("a reach of 1 to 3 expected");
+  }
+}
 
 }  // namespace
 }  // namespace nearwise::plan
