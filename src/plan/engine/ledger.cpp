@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <filesystem>
-#include <ranges>
 #include <span>
 #include <system_error>
 #include <vector>
@@ -138,8 +137,8 @@ bool Ledger::is_consumed(const Task& task) const {
   const std::span<const Task* const> readers = state_.graph->readers(task);
   if (readers.empty()) return false;
   // Tasks run in order: the last reader is the likeliest not to be done, which takes no file to tell.
-  for (const Task* reader : readers | std::views::reverse)
-    if (status(*reader) != Status::done) return false;
+  for (auto reader = readers.rbegin(); reader != readers.rend(); ++reader)
+    if (status(**reader) != Status::done) return false;
   consumed_.insert(&task);
   return true;
 }

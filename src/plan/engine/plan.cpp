@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 
 #include "core/check.h"
 #include "io/container/container_reader.h"
@@ -24,7 +23,8 @@ using MadeOutputs = std::map<const plan::Task*, std::uint64_t>;
 // result: an earlier one may be there.
 MadeOutputs made_outputs(const Plan::State& state) {
   MadeOutputs made;
-  for (const plan::Task& task : state.tasks | std::views::reverse) {
+  for (auto each = state.tasks.rbegin(); each != state.tasks.rend(); ++each) {
+    const plan::Task& task = *each;
     if (task.output == state.output) continue;
     std::error_code missing;
     const std::uint64_t bytes = fs::file_size(task.output, missing);

@@ -107,10 +107,11 @@ Matrix<float> distinct(const Matrix<float>& trained, Metric metric) {
   std::ranges::stable_sort(order, [&](std::size_t left, std::size_t right) {
     return std::ranges::lexicographical_compare(trained.row(left), trained.row(right));
   });
-  const auto repeated = std::ranges::unique(order, [&](std::size_t left, std::size_t right) {
+  // Not std::ranges::unique, whose result clang 14 cannot compile.
+  const auto repeated = std::unique(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
     return std::ranges::equal(trained.row(left), trained.row(right));
   });
-  order.erase(repeated.begin(), repeated.end());
+  order.erase(repeated, order.end());
   std::ranges::sort(order);
   Matrix<float> centroids(std::max<std::size_t>(1, order.size()), trained.cols());
   std::ranges::fill(centroids.row(0), 1.0F);  // if there is none
