@@ -68,13 +68,19 @@ Matrix<Id> column_of(const std::vector<Id>& ids) {
   return column;
 }
 
-void write_columns(const DedupArguments& arguments, const Deduplication& found,
+// Protects the writes alone: Ctrl-C ends the process at once while a column is made.
+void write_columns(const Session& session, const DedupArguments& arguments, const Deduplication& found,
                    const Provenance& provenance) {
-  if (!is_container(arguments.output)) write_neighbors(arguments.output, {column_of(found.kept), {}});
+  if (!is_container(arguments.output)) {
+    const Neighbors kept = {column_of(found.kept), {}};
+    const Interrupt::Protection protection = session.interrupt->protect();
+    write_neighbors(arguments.output, kept);
+  }
   const auto write_rows = [&](const std::filesystem::path& path, const std::vector<Id>& ids) {
     if (path.empty()) return;
     Neighbors rows = {column_of(ids), Matrix<float>(ids.size(), 1)};
     std::ranges::copy(found.distances, rows.distances.data());
+    const Interrupt::Protection protection = session.interrupt->protect();
     write_result(path, arguments.metric_or_default(), provenance, std::move(rows));
   };
   write_rows(arguments.groups_output, found.groups);
@@ -98,9 +104,11 @@ FoundCounts dedup_in_memory(Session& session, const Context& context, const Dedu
   Work work(session, context);
   saved.deduplication =
       work.run_on_data([&](const Context& own) { return dedup(own, rows, threshold, options); });
-  const Interrupt::Protection protection = session.interrupt->protect();
-  if (is_container(arguments.output)) save(saved, arguments.output);
-  write_columns(arguments, saved.deduplication, saved.provenance);
+  if (is_container(arguments.output)) {
+    const Interrupt::Protection protection = session.interrupt->protect();
+    save(saved, arguments.output);
+  }
+  write_columns(session, arguments, saved.deduplication, saved.provenance);
   return {saved.deduplication.kept.size(), saved.deduplication.pairs};
 }
 
@@ -127,8 +135,7 @@ FoundCounts run_dedup_plan(Session& session, const Plan& plan, const Context& co
   run_join_plan(session, plan, context, arguments, json);
   if (arguments.has_columns()) {
     const SavedDeduplication saved = load_deduplication(published(arguments));
-    const Interrupt::Protection protection = session.interrupt->protect();
-    write_columns(arguments, saved.deduplication, saved.provenance);
+    write_columns(session, arguments, saved.deduplication, saved.provenance);
   }
   const ContainerInfo info = inspect(published(arguments));
   FoundCounts found = {.kept = 0, .pairs = std::stoull(info.metadata.at("pairs"))};

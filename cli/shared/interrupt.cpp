@@ -54,22 +54,22 @@ void Interrupt::wait_for_signal() {
   const int number = signal();
   if (number == 0) return;  // the destructor's post
   const std::lock_guard lock(mutex_);
-  if (!is_protected_) give_up_(number);
-  if (stop_) stop_();
+  if (work_)
+    work_->cancel();
+  else
+    give_up_(number);
 }
 
-Interrupt::Protection Interrupt::protect(std::function<void()> stop) {
+Interrupt::Protection Interrupt::protect(const Context& work) {
   const std::lock_guard lock(mutex_);
   check();
-  is_protected_ = true;
-  stop_ = std::move(stop);
-  return Protection(*this);
+  work_ = work;
+  return Protection(*this, work);
 }
 
 Interrupt::Protection::~Protection() {
   const std::lock_guard lock(interrupt_.mutex_);
-  interrupt_.is_protected_ = false;
-  interrupt_.stop_ = {};
+  interrupt_.work_.reset();
 }
 
 void Interrupt::check() const {

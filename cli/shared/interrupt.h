@@ -1,7 +1,8 @@
 // Ctrl-C (SIGINT), SIGTERM and SIGHUP: stop soon, leave no half-written file, say so in the exit code.
 //
-// The first signal stops work under protect(), which then cleans up; with nothing protected the process ends
-// at once. The second signal ends the process whatever it does, because the first one removes the handler.
+// The first signal cancels work under protect(), saves too, which then cleans up; with nothing protected, as
+// in loads, the process ends at once. The second signal ends it whatever it does: the first one removes the
+// handler.
 //
 // The handler only posts a semaphore; a thread of ours does what a handler may not. sigwait() would not do:
 // libraries may start threads before main() with signals unblocked, and by the default action one of them
@@ -10,7 +11,10 @@
 
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
+
+#include "nearwise/context.h"
 
 namespace nearwise::cli {
 
@@ -25,18 +29,20 @@ class Interrupt {
 
   class Protection {
    public:
-    explicit Protection(Interrupt& interrupt) : interrupt_(interrupt) {}
+    Protection(Interrupt& interrupt, const Context& work) : interrupt_(interrupt), scope_(work) {}
     Protection(const Protection&) = delete;
     Protection& operator=(const Protection&) = delete;
     ~Protection();
 
    private:
     Interrupt& interrupt_;
+    const CancellationScope scope_;
   };
 
-  // While the result lives, the first signal calls stop (on our thread); the work ends at its next check().
-  // Throws Error(cancelled) if one has arrived already.
-  [[nodiscard]] Protection protect(std::function<void()> stop = {});
+  // While the result lives, the first signal cancels `work`: its operations, and what the calling thread does
+  // without a context (save, write_neighbors, VectorWriter, ...), end with Error(cancelled). Throws that if a
+  // signal has arrived already. Not nested.
+  [[nodiscard]] Protection protect(const Context& work = Context::cpu({.threads = 1}));
 
   // Throws Error(cancelled) once a signal has arrived.
   void check() const;
@@ -48,9 +54,8 @@ class Interrupt {
   void wait_for_signal();
 
   std::function<void(int)> give_up_;
-  std::mutex mutex_;  // guards the two below
-  bool is_protected_ = false;
-  std::function<void()> stop_;
+  std::mutex mutex_;             // guards the next one
+  std::optional<Context> work_;  // under protection; none: nothing is protected
   std::thread thread_;
 };
 

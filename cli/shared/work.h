@@ -55,7 +55,7 @@ class Work {
   // Returns call(context). Throws Error(cancelled) if it was interrupted.
   template <typename Call>
   auto run(const Call& call) {
-    const Interrupt::Protection protection = session_.interrupt->protect([this] { context_.cancel(); });
+    const Interrupt::Protection protection = session_.interrupt->protect(context_);
     if constexpr (std::is_void_v<std::invoke_result_t<Call, const Context&>>) {
       call(context_);
       finish();
@@ -76,7 +76,7 @@ class Work {
   // Calls `call` with consecutive batches and the row each begins at. NaN and infinity are reported by row
   // and column.
   using BatchCall = std::function<void(const Context& context, RowsView batch, std::size_t first_row)>;
-  // `commit` follows the last one, also protected from Ctrl-C.
+  // `commit` follows the last one; Ctrl-C stops it, too.
   void run_batches(RowsView rows, std::size_t batch_rows, const BatchCall& call,
                    const std::function<void()>& commit = {});
 

@@ -33,6 +33,14 @@ def without_progress(stderr):
     return re.sub(rb"(?m)^nearwise: [a-z ]+? +\d+ %  .*\n", b"", stderr)
 
 
+def interrupt(process, number=signal.SIGINT):
+    """Sends the signal; returns the exit code of a process that ends soon. `tools/prove trust --only interrupts` measures
+    how soon; a machine that is busy with other tests is given more time."""
+    process.send_signal(number)
+    process.wait(timeout=5)
+    return process.returncode
+
+
 class Result:
     def __init__(self, completed):
         self.code = completed.returncode

@@ -2,14 +2,12 @@
 import os
 import pty
 import select
-import shutil
 import signal
-import subprocess
 import time
 
 import pytest
 
-from conftest import without_progress
+from conftest import interrupt, without_progress
 
 
 def read_until(descriptor, wanted, seconds):
@@ -20,14 +18,6 @@ def read_until(descriptor, wanted, seconds):
         if select.select([descriptor], [], [], 0.05)[0]:
             data += os.read(descriptor, 4096)
     return data
-
-
-def interrupt(process, number=signal.SIGINT):
-    """Sends the signal; returns the exit code of a process that ends soon. `tools/prove trust --only interrupts` measures
-    how soon; a machine that is busy with other tests is given more time."""
-    process.send_signal(number)
-    process.wait(timeout=5)
-    return process.returncode
 
 
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
@@ -124,31 +114,3 @@ def test_quiet(start, long_work):
     process = start(*long_work, "--quiet")
     assert read_until(process.stderr.fileno(), b"\n", 1.6) == b""
     assert interrupt(process) == 130
-
-
-SLOW_FSYNC = """
-#include <unistd.h>
-int fsync(int file) {
-  (void)file;
-  for (;;) sleep(1);  // a handled signal ends one sleep
-}
-"""
-
-
-def test_the_second_signal_ends_a_save_at_once(start, small, tmp_path):
-    """The first signal waits for a save that has begun; fsync is made slow to have the time to see it."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("needs a C compiler, for an fsync that takes its time")
-    (tmp_path / "slow.c").write_text(SLOW_FSYNC)
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", "slow.so", "slow.c"], cwd=tmp_path, check=True)
-    process = start("knn", "base.fbin", "queries.fbin", "-o", "found.nw",
-                    env={"LD_PRELOAD": str(tmp_path / "slow.so")})
-    time.sleep(1)
-    if process.poll() is not None:
-        pytest.skip("the program does not start under LD_PRELOAD (sanitizers)")
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
-    assert process.poll() is None
-    assert interrupt(process) == -signal.SIGINT
-    assert not (tmp_path / "found.nw").exists()
