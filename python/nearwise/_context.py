@@ -294,7 +294,8 @@ class Call:
         """What converted copies leave of the limit; 0: no limit."""
         if self._limit and self.copied_bytes >= self._limit:
             raise Error(
-                f"{self.operation}: the converted copies take {self.copied_bytes} bytes, memory_limit is {self._limit}",
+                f"{self.operation}: the converted copies take {self.copied_bytes} bytes: the memory limit of "
+                f"{self._limit} B is too small, they alone need at least {self.copied_bytes + 1} B",
                 "out_of_memory",
             )
         return self._limit and self._limit - self.copied_bytes

@@ -81,8 +81,9 @@ def rows_of(array: Array | DeviceArray, name: str, memory_limit: int = 0) -> Row
     copied_bytes = array.size * target.itemsize
     if memory_limit and copied_bytes >= memory_limit:
         raise Error(
-            f"{name}: a converted copy of {array.dtype} {array.shape} takes {copied_bytes} bytes, "
-            f"memory_limit is {memory_limit}; pass an array that needs no copy (C order, {_shown(kind)})",
+            f"{name}: a converted copy of {array.dtype} {array.shape} takes {copied_bytes} bytes: "
+            f"the memory limit of {memory_limit} B is too small, the copy alone needs at least {copied_bytes + 1} B; "
+            f"pass an array that needs no copy (C order, {_shown(kind)})",
             "out_of_memory",
         )
     logger.debug("%s: a copy of %s %s of %d bytes", name, array.dtype, array.shape, copied_bytes)

@@ -162,7 +162,7 @@ def test_objects_remember_their_context():
     refuses(nearwise.Error, "memory", exact.search, np.repeat(ROWS, 100, axis=0), 100)
     free = exact.search(np.repeat(ROWS, 100, axis=0), 100, context=nearwise.Context(memory_limit="1GiB"))
     assert free.ids.shape == (30_000, 100)
-    with pytest.raises(nearwise.Error, match="memory_limit is 1000"):
+    with pytest.raises(nearwise.Error, match="the memory limit of 1000 B"):
         quantizer.encode(ROWS.astype(np.float64), context=nearwise.Context(memory_limit=1000))
     assert quantizer.encode(ROWS).shape == (300, 1)
 

@@ -212,3 +212,24 @@ def test_the_limit_of_an_index_that_a_refusal_names_suffices(name):
     named = refused(lambda: method(index, None))
     assert index.to_bytes() == before
     method(loaded(named), None)
+
+
+# What the call itself needs is not known before the copies are made.
+@pytest.mark.parametrize("copies, call", {
+    "base: a converted copy of float64 .* the copy alone needs": lambda limit: nearwise.knn(
+        FEW, ROWS.astype(np.float64), 10, memory_limit=limit
+    ),
+    "knn: the converted copies .* they alone need": lambda limit: nearwise.knn(
+        FEW.astype(np.float64), ROWS.astype(np.float64), 10, memory_limit=limit
+    ),
+}.items())  # fmt: skip
+def test_a_limit_below_converted_copies_names_one_that_holds_them(copies, call):
+    with pytest.raises(nearwise.Error) as refusal:
+        call(ROWS.nbytes + (0 if copies.startswith("base") else 1))
+    assert refusal.value.code == "out_of_memory"
+    named = re.search(f"{copies} at least ([0-9]+ B)", str(refusal.value))
+    assert named, str(refusal.value)
+    # Then the call is refused, no longer the copies.
+    with pytest.raises(nearwise.Error, match="would suffice") as refusal:
+        call(named.group(1))
+    assert "converted cop" not in str(refusal.value)

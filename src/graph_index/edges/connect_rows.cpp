@@ -16,6 +16,7 @@
 #include "graph_index/edges/code_distance.h"
 #include "graph_index/edges/edge_changes.h"
 #include "graph_index/edges/reached_rows.h"
+#include "graph_index/edges/row_scan.h"
 #include "nearwise/exact.h"
 
 namespace nearwise::graph_index {
@@ -36,8 +37,9 @@ constexpr std::size_t working_bytes_per_row = 13;
 std::vector<std::vector<std::uint32_t>> components_of(const Context& context, const EdgeChanges& edges) {
   graph::DisjointSets sets(edges.rows());
   std::vector<std::int32_t> scratch;
+  RowScan scan(context, edges.rows());
   for (std::uint32_t row = 0; row < edges.rows(); ++row) {
-    if (row % 4096 == 0) context.state().cancel.check();
+    scan.next();
     for (const std::int32_t target : edges.list(row, scratch)) {
       if (target == no_edge) break;
       sets.unite(row, static_cast<std::uint32_t>(target));
@@ -105,6 +107,8 @@ void bridge(const Context& context, MatrixView<const std::uint8_t> codes, std::s
   const auto pairs = static_cast<double>(components.size() * neighbors);
   const auto sampled = static_cast<std::size_t>(
       std::clamp(std::sqrt(max_bridge_pairs / pairs), 1.0, static_cast<double>(max_sampled_rows)));
+  ProgressMeter progress(context.state().options.progress, context.state().clock, "connect_rows",
+                         components.size());
   for (std::size_t component = 0; component < components.size(); ++component) {
     context.state().cancel.check();
     for (const Id other : nearest.ids.row(component)) {
@@ -113,6 +117,7 @@ void bridge(const Context& context, MatrixView<const std::uint8_t> codes, std::s
       edges.add(a, b);
       edges.add(b, a);
     }
+    progress.add(1);
   }
 }
 
@@ -125,8 +130,9 @@ struct HashedRow {
 // Rows with the same code cover each other, so that pruning keeps hardly any edge among them.
 void link_equal_rows(const Context& context, MatrixView<const std::uint8_t> codes, EdgeChanges& edges) {
   Buffer<HashedRow> rows(*context.state().budget, codes.rows());
+  RowScan scan(context, codes.rows());
   for (std::uint32_t row = 0; row < codes.rows(); ++row) {
-    if (row % 4096 == 0) context.state().cancel.check();
+    scan.next();
     rows[row] = {XXH3_64bits(codes.row(row).data(), codes.cols()), row};
   }
   std::sort(rows.data(), rows.data() + rows.size());
@@ -152,7 +158,9 @@ bool repair(const Context& context, std::size_t rows, RowMarks& marks, const Nex
   bool is_changed = true;
   while (is_changed) {
     is_changed = false;
+    RowScan scan(context, rows);
     for (std::uint32_t row = 0; row < rows; ++row) {
+      scan.next();
       if (marks.has(row)) continue;
       was_complete = false;
       for (const auto other : before_of(row)) {
@@ -182,30 +190,26 @@ EdgeChanges connect_rows(const Context& context, MatrixView<const std::uint8_t> 
   EdgeChanges edges(budget, std::move(lists));
   // Steps take about as long as each other; as many rounds follow as usual.
   Stages stages(context, "connect_rows");
-  static_cast<void>(stages.next(1, 5));
-  link_equal_rows(context, codes, edges);
+  link_equal_rows(stages.next(1, 5), codes, edges);
   const Reservation working(budget, edges.rows() * working_bytes_per_row);
   for (std::size_t round = 0; round < max_bridge_rounds; ++round) {
-    static_cast<void>(stages.next(1, 3));
-    const auto components = components_of(context, edges);
+    const auto components = components_of(stages.next(1, 4), edges);
     if (components.size() == 1) break;
-    bridge(context, codes, code_dim, components, edges);
+    bridge(stages.next(1, 4), codes, code_dim, components, edges);
   }
   // Edges that take the place of others may cut off rows again.
   for (std::size_t round = 0; round < max_repair_rounds; ++round) {
-    static_cast<void>(stages.next(1, 2));
-    RowMarks reached = reached_rows(context, edges);
-    ReachingRows reaching = reaching_rows(context, edges);
-    static_cast<void>(stages.next(1, 1));
+    RowMarks reached = reached_rows(stages.next(1, 4), edges);
+    ReachingRows reaching = reaching_rows(stages.next(1, 3), edges);
     std::vector<std::int32_t> scratch;
     const auto targets_of = [&](std::uint32_t row) { return edges.list(row, scratch); };
     const auto sources_of = [&](std::uint32_t row) { return reaching.sources->of(row); };
     // Every row can be reached from row 0, and row 0 from every row.
     const bool is_reached =
-        repair(context, edges.rows(), reached, targets_of, targets_of,
+        repair(stages.next(1, 2), edges.rows(), reached, targets_of, targets_of,
                [&](std::uint32_t marked, std::uint32_t row) { return edges.add(marked, row); });
     const bool reaches =
-        repair(context, edges.rows(), reaching.marks, sources_of, sources_of,
+        repair(stages.next(1, 1), edges.rows(), reaching.marks, sources_of, sources_of,
                [&](std::uint32_t marked, std::uint32_t row) { return edges.add(row, marked); });
     if (is_reached && reaches) break;
   }

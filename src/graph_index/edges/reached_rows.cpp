@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "backend/context_state.h"
+#include "graph_index/edges/row_scan.h"
 
 namespace nearwise::graph_index {
 namespace {
@@ -12,17 +13,14 @@ namespace {
 // which scans would follow by a few links each.
 constexpr std::size_t slow_scan = 64;
 
-void check_now_and_then(const Context& context, std::size_t row) {
-  if (row % 4096 == 0) context.state().cancel.check();
-}
-
 // visit(row, target) for all edges to rows that are not marked.
 template <typename Visit>
 void for_each_edge_to_others(const Context& context, const EdgeChanges& edges, const RowMarks& marks,
                              const Visit& visit) {
   std::vector<std::int32_t> scratch;
+  RowScan scan(context, edges.rows());
   for (std::uint32_t row = 0; row < edges.rows(); ++row) {
-    check_now_and_then(context, row);
+    scan.next();
     for (const std::int32_t target : edges.list(row, scratch)) {
       if (target == no_edge) break;
       if (!marks.has(static_cast<std::size_t>(target))) visit(row, static_cast<std::uint32_t>(target));
@@ -48,8 +46,9 @@ bool leads_to_marked(std::span<const std::int32_t> list, const RowMarks& marks) 
 std::size_t mark_sources(const Context& context, const EdgeChanges& edges, RowMarks& marks) {
   std::vector<std::int32_t> scratch;
   std::size_t marked = 0;
+  RowScan scan(context, edges.rows());
   for (std::uint32_t row = 0; row < edges.rows(); ++row) {
-    check_now_and_then(context, row);
+    scan.next();
     if (marks.has(row) || !leads_to_marked(edges.list(row, scratch), marks)) continue;
     marks.set(row);
     ++marked;
@@ -104,6 +103,7 @@ RowMarks reached_rows(const Context& context, const EdgeChanges& edges) {
   RowMarks marks(budget, edges.rows());
   RowMarks open(budget, edges.rows());  // marked, and not expanded
   std::vector<std::int32_t> scratch;
+  RowScan scan(context, edges.rows());
   marks.set(0);
   open.set(0);
   for (std::size_t expanded = edges.rows(); expanded * slow_scan >= edges.rows();) {
@@ -112,7 +112,8 @@ RowMarks reached_rows(const Context& context, const EdgeChanges& edges) {
       while (open.words()[word] != 0) {
         const std::size_t row = word * 64 + static_cast<std::size_t>(std::countr_zero(open.words()[word]));
         open.clear(row);
-        check_now_and_then(context, ++expanded);
+        ++expanded;
+        scan.next();
         for (const std::int32_t target : edges.list(static_cast<std::uint32_t>(row), scratch)) {
           if (target == no_edge) break;
           if (marks.has(static_cast<std::size_t>(target))) continue;
@@ -146,8 +147,9 @@ ReachingRows reaching_rows(const Context& context, const EdgeChanges& edges) {
   SourcesOfSome sources(context, edges, marks);
   std::vector<std::int32_t> scratch;
   std::vector<std::uint32_t> queue;
+  RowScan scan(context, edges.rows());
   for (std::uint32_t row = 0; row < edges.rows(); ++row) {
-    check_now_and_then(context, row);
+    scan.next();
     if (marks.has(row) || !leads_to_marked(edges.list(row, scratch), marks)) continue;
     marks.set(row);
     queue.push_back(row);

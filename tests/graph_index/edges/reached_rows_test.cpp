@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <vector>
 
@@ -154,6 +155,28 @@ TEST(ConnectRows, TakesListsInBlocks) {
       if (target != no_edge) edges[row].push_back(target);
   EXPECT_TRUE(std::ranges::all_of(reached_by_search(edges), [](bool is) { return is; }));
   EXPECT_TRUE(std::ranges::all_of(reached_by_search(reversed(edges)), [](bool is) { return is; }));
+}
+
+// Would catch: reports at the beginning of each step only, which are far apart where vectors are many.
+TEST(ConnectRows, ReportsWithinItsSteps) {
+  const std::size_t rows = 40'000;
+  Matrix<std::uint8_t> codes(rows, 64);
+  const Random random(4);
+  for (std::size_t i = 0; i < rows * 64; ++i)
+    codes.data()[i] = static_cast<std::uint8_t>(random.below(i, 251));
+  Matrix<std::int32_t> lists = lists_of(random_edges(rows, 4, 8));
+  std::vector<std::uint64_t> done;
+  double seconds = 0;  // between two readings of the clock, so that every report is due
+  const Context context = Context::cpu({.threads = 1,
+                                        .progress =
+                                            [&](const Progress& now) {
+                                              EXPECT_LT(now.done, now.total);
+                                              done.push_back(now.done);
+                                            },
+                                        .clock = [&seconds] { return seconds += 1; }});
+  connect_rows(context, codes, 64, lists.view());
+  EXPECT_GT(done.size(), 20U);
+  EXPECT_TRUE(std::ranges::is_sorted(done));
 }
 
 }  // namespace
