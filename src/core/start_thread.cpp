@@ -64,7 +64,8 @@ class StartReport {
 
 void touch_thread_locals() {
   *static_cast<volatile bool*>(&touched) = true;
-  static_cast<void>(std::uncaught_exceptions());
+  // Declared without side effects: a call whose result nobody needs is left out.
+  [[maybe_unused]] const volatile int exceptions = std::uncaught_exceptions();
 }
 
 std::jthread start_thread(const std::string& name, std::function<void(const std::stop_token&)> body) {
