@@ -11,6 +11,7 @@ NOT_APPLICABLE = "-"
 GROUPS = {"nearwise knn": "nearwise, exact search", "nearwise Exact": "nearwise, exact search",
           "nearwise IvfFlat": "nearwise, inverted files", "nearwise IvfPq": "nearwise, inverted files",
           "nearwise IvfLsq": "nearwise, inverted files", "nearwise KnnGraph": "nearwise, graph",
+          "nearwise GraphIndex": "nearwise, graph index",
           "nearwise ProductQuantizer": "nearwise, quantizers",
           "nearwise OptimizedProductQuantizer": "nearwise, quantizers",
           "nearwise AdditiveQuantizer": "nearwise, quantizers"}

@@ -2,11 +2,11 @@
 
     python tests/battery/damage.py --flips 10000 --truncations 2000 --splices 1000
 
-A damaged index, graph, quantizer, result or file of names must give an error, or exactly the answers of the undamaged
-file. After damage to a file of a plan's work folder the plan must run to its end, with the same bytes as before; only a
-manifest that has become that of another plan is refused. Work files and manifests are kinds of files, too: their
-mutations are divided among the plans. More than 5 s for one of them counts as hanging. Mutations are repeatable by
-their numbers. Prints one JSON line.
+A damaged index, graph, quantizer, result or file of names, pairs or duplicates must give an error, or exactly the
+answers of the undamaged file. After damage to a file of a plan's work folder the plan must run to its end, with the
+same bytes as before; only a manifest that has become that of another plan is refused. Work files and manifests are
+kinds of files, too: their mutations are divided among the plans. More than 5 s for one of them counts as hanging.
+Mutations are repeatable by their numbers. Prints one JSON line.
 """
 
 import argparse
@@ -20,13 +20,14 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from adapters import nearwise_kinds, nearwise_names, nearwise_quantizers
+from adapters import nearwise_files, nearwise_kinds, nearwise_names, nearwise_quantizers
 from file_damage import DamagedFiles, counts
 from plan_damage import PLANS, DamagedPlans
 from runner import prepare
 
 SECONDS = 5
-ADAPTERS = (*nearwise_kinds.ADAPTERS, *nearwise_quantizers.ADAPTERS, *nearwise_names.ADAPTERS)
+MODULES = (nearwise_kinds, nearwise_quantizers, nearwise_names, nearwise_files)
+ADAPTERS = [kind for module in MODULES for kind in module.ADAPTERS]
 SAVED_KINDS = {kind.name: kind for kind in ADAPTERS if "save" not in kind.lacks}
 
 

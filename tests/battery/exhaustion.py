@@ -10,7 +10,6 @@ hang is a fault. Prints one JSON line.
 import argparse
 import json
 import random
-import re
 import resource
 import signal
 import subprocess
@@ -21,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from memory import operations
+from operations import NAMES, call_of, given, sufficient
 
 SIZES = ((60_000, 32), (30_000, 128), (10_000, 384))
 SECONDS = 120
@@ -37,14 +36,13 @@ def child(name, seed, folder):
     rows = np.load(folder / "rows.npy", mmap_mode="r")
     import nearwise
 
-    call = operations(nearwise, rows, folder, draw)[name]
+    call = call_of(name, given(nearwise, rows, folder, draw))
     # What the operation takes, roughly: the limit that a refusal names.
     try:
         call(1)
         needed = 2**20
     except nearwise.Error as error:
-        named = re.search(r"([\d.]+) (\w+) would suffice", str(error))
-        needed = int(float(named[1]) * {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}[named[2]])
+        needed = sufficient(error) or 2**24
     room = int(draw.uniform(0, 0.5) ** 2 * needed)
     resource.setrlimit(resource.RLIMIT_AS, (address_space() + room, resource.RLIM_INFINITY))
     try:
@@ -89,7 +87,7 @@ def main():
         child(options.child, options.seed, options.folder)
         return
     draw = random.Random(options.seed)
-    names = [name for name in operations(None, np.empty((1000, 1)), Path(), draw) if options.only in name]
+    names = [name for name in NAMES if options.only in name]
     cases = [(names[number % len(names)], draw.choice(SIZES), options.seed + number) for number in range(options.runs)]
     outcomes = Counter()
     faults = []

@@ -3,8 +3,10 @@
     python tests/battery/kills.py --kills 1000
 
 A child saves two objects to one name in turns until it is killed (SIGKILL). Then the file must be one of the two, to
-the byte. The next child saves once and reports; by then every temporary file of dead processes must be gone. Prints one
-JSON line. Kills that left a temporary file were certainly in the middle of a save.
+the byte. The next child saves once and reports; by then every temporary file of dead processes must be gone. Every kind
+of file that nearwise writes is one of the kinds, among which the kills are divided. A save of pairs or of a
+deduplication is a plan, which the next child resumes. Prints one JSON line. Kills that left a temporary file were
+certainly in the middle of a save.
 """
 
 import argparse
@@ -18,13 +20,18 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from adapters import nearwise_kinds, nearwise_quantizers
+from adapters import nearwise_files, nearwise_kinds, nearwise_names, nearwise_quantizers
 from isolation import run
 from limits import limits_of
 from outcomes import Outcome, right
 from vectors import DIM, normal
 
 ROWS = 20_000
+MODULES = (nearwise_kinds, nearwise_quantizers, nearwise_names, nearwise_files)
+KINDS = [
+    *(kind for module in MODULES for kind in module.ADAPTERS if "save" not in kind.lacks),
+    *nearwise_files.WITHOUT_CHECKSUMS,
+]
 
 
 class Saver:
@@ -65,7 +72,7 @@ def _save_for_ever(adapter, versions, target, writer):
 
 def strike(adapter, versions, folder, kills, draw):
     """Counts what was left after each of so many kills."""
-    target = folder / "target"
+    target = folder / f"target{adapter.suffix}"
     contents = [path.read_bytes() for path in versions]
     found = Counter(kills=kills)
 
@@ -87,7 +94,7 @@ def strike(adapter, versions, folder, kills, draw):
 
 def prepare(adapter):
     """Two saved objects of a kind."""
-    paths = [adapter.folder / "old", adapter.folder / "new"]
+    paths = [adapter.folder / f"{name}{adapter.suffix}" for name in ("old", "new")]
 
     def save():
         for seed, path in enumerate(paths):
@@ -108,11 +115,10 @@ def main():
     parser.add_argument("--folder", help="on the file system to be tested; default: that of temporary files")
     options = parser.parse_args()
     draw = random.Random(1)
-    kinds = [kind for kind in (*nearwise_kinds.ADAPTERS, *nearwise_quantizers.ADAPTERS) if "save" not in kind.lacks]
     report, total = {}, Counter()
     began = time.monotonic()
-    for number, kind in enumerate(kinds):
-        kills = options.kills * (number + 1) // len(kinds) - options.kills * number // len(kinds)
+    for number, kind in enumerate(KINDS):
+        kills = options.kills * (number + 1) // len(KINDS) - options.kills * number // len(KINDS)
         with (
             tempfile.TemporaryDirectory(dir=options.folder) as folder,
             tempfile.TemporaryDirectory(dir=options.folder) as place,

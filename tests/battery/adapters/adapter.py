@@ -35,6 +35,7 @@ class Adapter:
     threads: int | None = None  # None: the library's default
     marks_missing = True  # with id -1
     quick = False  # few trials
+    suffix = ""  # that names of files must have
 
     def __init__(self, folder):
         self.folder = Path(folder)  # for files
