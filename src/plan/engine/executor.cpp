@@ -154,7 +154,7 @@ class Runner {
     const bool is_result = &task == &state_.tasks.back();
     const double verified = is_result ? static_cast<double>(task.planned.written_bytes) : 0;
     for (int attempt = 1;; ++attempt) {
-      bool is_result_written = false;  // and then read: it may be damaged
+      bool is_written = false;
       try {
         context_.state().cancel.check();
         const DefaultFloatEnvironment environment;
@@ -163,7 +163,7 @@ class Runner {
         const std::string stamp = plan::stamp_of(state_.vectors);
         task.work(stages_.next(seconds_of(task), rest_ + verified / verified_bytes_per_second));
         if (plan::stamp_of(state_.vectors) != stamp) check_changed_input(task);
-        is_result_written = is_result;
+        is_written = true;
         ledger_.record(task);
         if (is_input(task)) ledger_.record_input(stamp);
         reading.finish();
@@ -176,7 +176,10 @@ class Runner {
         if (attempt == max_attempts) throw;
         stages_.abandon();
         rest_ += seconds_of(task);  // after the repairs it runs again
-        if (!is_result_written && !repair_inputs(task)) throw;
+        // A result that is damaged already is written again. With nothing to repair, another worker may have
+        // repaired what was missing when this one opened it.
+        const bool may_succeed = is_written ? is_result : repair_inputs(task) || attempt == 1;
+        if (!may_succeed) throw;
         rest_ -= seconds_of(task);
       }
     }
