@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/check.h"
 #include "io/container/container_reader.h"
 #include "io/expect_error.h"
 #include "io/failing_calls.h"
@@ -327,6 +328,22 @@ TEST_F(ExecutorRepairs, SoIsWhatItReadsOfEarlierTasks) {
   damage("a");
   EXPECT_EQ(run(plan),
             (std::vector<std::string>{"a done before", "b done before", "a repaired", "last done"}));
+}
+
+TEST_F(ExecutorRepairs, AnInputThatAnotherWorkerRepairsIsReadAgain) {
+  plan::Task last = reader("last", {"a"});
+  last.work = [this, make = last.work](const Context& own) {
+    const fs::path input = work / "a.nw";
+    const fs::path missing = work / "a.missing";
+    if (runs["last"] != 0) return make(own);
+    fs::rename(input, missing);
+    EXPECT_THROW(make(own), Error);
+    fs::rename(missing, input);  // as the other worker does, before this one looks for what to repair
+    fail(ErrorCode::not_found, "open {}", input.native());
+  };
+  const Plan plan = this->plan({reader("a"), last});
+  EXPECT_EQ(run(plan), (std::vector<std::string>{"a done", "last done"}));
+  EXPECT_EQ(text("last"), "last(a)");
 }
 
 TEST_F(ExecutorRepairs, ADamagedResultIsNotDone) {
