@@ -232,6 +232,7 @@ def test_a_process_that_ends_is_reported(tmp_path):
     with process.MethodProcess("exact", made) as one:
         one.ask("build")
         os.kill(one._process.pid, signal.SIGKILL)
+        one._process.wait()  # so that the command meets a closed pipe, now and when it is closed
         with pytest.raises(process.MethodFailed, match="ended by signal 9"):
             one.ask("measure", setting={})
 
