@@ -85,7 +85,8 @@ class MethodProcess:
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                with contextlib.suppress(BrokenPipeError):  # of a command that the process did not live to read
+                # A command that the process did not live to read is written once more here.
+                with contextlib.suppress(BrokenPipeError):
                     stream.close()
 
     def __enter__(self) -> Self:
